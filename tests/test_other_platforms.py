@@ -223,7 +223,7 @@ def removed(folder, **options):
 indexing._remove = removed
 for workers in (1, 2):
     try:
-        build(str(place), [str(folder / "a.jsonl"), str(folder / "b.jsonl")], BuildOptions(workers=workers, memory=1))
+        build(str(place), [str(folder / "a.jsonl"), str(folder / "b.jsonl")], BuildOptions(workers=workers, memory=1, duplicates="error"))
     except InputError as error:
         assert "given twice" in str(error)
     else:

@@ -173,7 +173,7 @@ def test_mistakes_in_input_leave_nothing_behind(files, tmp_path, capsys):
     index_fails(good + "{", "bad.jsonl:2: not valid JSON")
     index_fails(good + '{"title": "x"}', "bad.jsonl:2: the document has no id")
     index_fails(good + '{"id": "d9", "passages": []}', "bad.jsonl:2: document 'd9' is empty")
-    index_fails(good + good, "document 'd1' is given twice")
+    index_fails(good + good, "document 'd1' is given twice", "--duplicates", "error")
     index_fails(good, "unknown format 'pdf'", "--format", "pdf")
     index_fails(good, "unknown stemmer", "--stemmer", "lovins")
     index_fails(good, "words:0", "--segment", "words:0")
@@ -199,8 +199,10 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")
     assert code == 1
     assert "1 document added" in out
-    assert "1 file of other formats skipped" in out
-    assert "2 files could not be read completely" in err
+    assert "1 file of other formats passed over: 1 .png" in out
+    assert out.splitlines()[-1].startswith("search it: perikope search ")
+    assert "2 files could not be read, or not completely:" in err
+    assert "warning" not in err
     assert "bad.md" in err
     assert "empty.txt" in err
 

@@ -84,11 +84,11 @@ def test_deleting_never_guesses(index, capsys):
 def test_an_exact_id_takes_precedence_and_case_does_not_count(capsys):
     index = index_of([plain_document(id, "", "a pump") for id in ("EP1A1", "EP-1-A1", "Read.md", "READ.md", "Notes.md")]).folder
     for id in ("EP1A1", "EP-1-A1", "Read.md"):
-        assert f"  {id}#@1" in printed(capsys, "search", index, "pump", "--filter", f"id={id}")
+        assert f"  {id}#@1" in printed(capsys, "search", index, "pump", "--filter", f"id={id}", "--model", "bm25")
         assert json.loads(printed(capsys, "graph", index, id, "--json"))["nodes"]
     assert json.loads(printed(capsys, "graph", index, "notes.MD", "--json"))["nodes"]
     fails(capsys, "'read.MD' names several documents", "graph", index, "read.MD")
-    assert len(printed(capsys, "search", index, "pump", "--filter", "id=read.MD", "--json").splitlines()) == 2
+    assert len(printed(capsys, "search", index, "pump", "--filter", "id=read.MD", "--model", "bm25", "--json").splitlines()) == 2
     fails(capsys, "there is no document 'note.md'", "graph", index, "note.md")
 
 

@@ -73,6 +73,19 @@ def test_numbers_of_documents_are_tried_too(files, capsys):
     assert "--documents" not in run(capsys, "tune", *given(files), *options, "--sweep", "9")[1]
 
 
+def test_a_measure_that_does_not_move_is_told(files, capsys):
+    options = ("--model", "qsf_v(alpha)", "--workers", 1, "--folds", 0)
+    code, out, err = run(capsys, "tune", *given(files), *options, "--measure", "MAP(D)")
+    assert code == 0
+    assert "alpha=0.8)" in next(line for line in out.splitlines() if line.startswith("best of"))
+    assert err.startswith("warning: MAP(D) does not depend on alpha; the value nearest to the default is taken (alpha=0.8)")
+    assert err.endswith("try another --measure, such as nDCG@10\n")
+    # Without a measure, one is taken that depends on alpha.
+    code, out, err = run(capsys, "tune", *given(files), *options)
+    assert (code, err) == (0, "note: nDCG@10 is maximised, because MAP(D) does not depend on all tuned parameters\n")
+    assert out.splitlines()[-1].startswith("nDCG@10 ")
+
+
 def test_the_surface_is_drawn(files, capsys):
     options = ("--model", "qsf_section(alpha=[0.2,0.6,0.9],beta=[0.1,0.5])", "--workers", 1, "--folds", 0)
     code, out, err = run(capsys, "tune", *given(files), *options, "--plot", files / "surface.svg")

@@ -79,14 +79,14 @@ def test_documents_come_back_as_they_were(index):
     [
         ("year=2013", ["pumps/kx.md"]), ("year<2013", ["often"]), ("ipc=F04D", ["often", "pumps/kx.md"]), ("ipc!=F04D", ["pompe"]),
         ("date<=2013", ["pumps/kx.md"]), ("by.name=A*", ["pumps/kx.md"]), ("open=true", ["pumps/kx.md"]), ("by.born=*", []),
-        ("id=often|deleted", ["often"]),
+        ("id=often|deleted", ["often"]), ("path=pumps/kx.md", ["pumps/kx.md"]), ("folder=pumps", ["pumps/kx.md"]),
     ],
 )  # fmt: skip
 def test_documents_are_found_by_their_metadata(index, filter, found):
     segments = index._snapshot.segments
     chosen = [segment.document_id(i) for segment in segments for i in np.flatnonzero(mask(segment, parse_filter(filter)) & segment.alive)]
     assert sorted(chosen) == found
-    assert known_fields(index._snapshot) == ["by.name", "date", "ipc", "open", "year"]
+    assert known_fields(index._snapshot) == ["by.name", "date", "folder", "ipc", "open", "path", "year"]
 
 
 def test_it_can_be_changed(index):

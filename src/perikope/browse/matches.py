@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perikope.browse.structure import Structure, Units, read_elements, read_structure
-from perikope.core.arrays import Array, Floats, Integers, Integers32
+from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE, ranges
@@ -46,6 +46,10 @@ class Frequencies:
     """Number of occurrences of the term in the unit, per entry."""
     single_terms_in: Callable[[int], dict[str, int]] | None = field(default=None, repr=False, compare=False)
     """Returns the single terms of group terms that occur in a unit, with their frequencies; None without groups."""
+
+    def __post_init__(self) -> None:
+        for values in (self.first_entry, self.term, self.count):
+            frozen(values)
 
     @property
     def unit(self) -> Integers:
@@ -254,7 +258,7 @@ class Matches:
     def length_with_titles_of_passage(self) -> Integers:
         """The number of indexed tokens of each passage and of the titles of all sections that contain it."""
         titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
-        return self.length_of_passage + titles[self.section_of_passage]
+        return frozen(self.length_of_passage + titles[self.section_of_passage])
 
 
 def join(
@@ -465,13 +469,13 @@ def _join_segment(
 def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
     """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
     first, end = _bounds(segment["document.first_passage"], documents)
-    columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
-    return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
+    columns = read_ranges([segment[f"passage.{name}"] for name in OF_PASSAGE], first, end)
+    return owners(first, end), dict(zip(OF_PASSAGE, columns, strict=True))
 
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
     """The first and the end offset (exclusive) of each document's entries."""
-    return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    return frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
 
 
 def _parts_of_passages(
@@ -480,8 +484,7 @@ def _parts_of_passages(
     first, end = _bounds(segment["document.first_span"], documents)
     if not are_below(span, document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    column = segment["span.part"]
-    label = read_of_owners(column.view(np.uint8), column.itemsize, first, document_of_passage, span)
+    label = read_of_owners(segment["span.part"], first, document_of_passage, span)
     low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
     if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")

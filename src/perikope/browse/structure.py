@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from perikope.core.arrays import Array, Integers, Integers32, Mask
+from perikope.core.arrays import Array, Integers, Integers32, Mask, frozen
 from perikope.core.names import element_path
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
@@ -171,10 +171,11 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     which new tags are added.
     """
     offsets = segment["document.first_span"]
-    first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    first, end = frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
     count = end - first
     first_span = np.concatenate([[0], np.cumsum(count)])
-    column: dict[str, Integers] = {name: _gathered(segment[f"span.{name}"], first, end) for name in _READ}
+    read = read_ranges([segment[f"span.{name}"] for name in _READ], first, end)
+    column: dict[str, Integers] = dict(zip(_READ, read, strict=True))
     tokens = segment["document.tokens"][documents].astype(np.int64)
     # Kernels follow parents without checks, so a damaged tree must be found here.
     if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):
@@ -187,12 +188,6 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
         number[label] = tags.setdefault(segment.labels[label], len(tags))
     column["tag"] = number[column["tag"]]
     return {**column, "count": count}
-
-
-def _gathered(column: Array, first: Integers, end: Integers) -> Integers:
-    size = -column.itemsize if np.issubdtype(column.dtype, np.signedinteger) else column.itemsize
-    values: Integers = read_ranges(column.view(np.uint8), size, first, end)
-    return values
 
 
 def read_elements(

@@ -5,22 +5,26 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from perikope.build.workers import WorkerSettings, build_segments, file_size, preparing, size_of, tasks
 from perikope.core import files
-from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
+from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.locks import LOCK_FILE
 from perikope.core.parallel import usable_cores
 from perikope.document.tree import Document
-from perikope.formats import FileEntry, Source, document_id, documents, sources_of
+from perikope.formats import FileEntry, Source, document_id, documents, file_hash, sources_of
 from perikope.formats import files as find_files
+from perikope.formats._other_files import suffix_of
 from perikope.index import manifest as manifests
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, SourceKey, create
+from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates
 from perikope.index.reader import Snapshot
 from perikope.text.analysis import Analyzer, read_stopwords
 
@@ -34,10 +38,6 @@ OnProgress = Callable[[int, int], None]
 """A function that is called with the numbers of documents and of bytes that were finished since the last call."""
 
 
-DUPLICATES = ("error", "first")
-"""The values of `BuildOptions.duplicates`."""
-
-
 @dataclass(frozen=True, slots=True)
 class BuildReport:
     """The result of a build. `documents` and `passages` are the totals of the index after the build."""
@@ -45,13 +45,21 @@ class BuildReport:
     documents: int
     passages: int
     added: int
-    """The number of added documents, including those that replace another document."""
-    deleted: int
-    """The number of deleted documents, including those that were replaced."""
+    """The number of documents whose id the index did not have before."""
+    changed: int
+    """The number of documents that were read again and replace a document with the same id."""
+    removed: int
+    """The number of documents that were deleted and not replaced."""
+    unchanged: int
+    """The number of documents of the index that the build left as they were."""
     skipped: tuple[UnreadableFile, ...]
-    """One error per file, or per duplicate document, that was left out."""
-    ignored: int
-    """The number of files in folders and archives that were ignored because their format is not known."""
+    """One error per file that was left out, or that was read in part."""
+    duplicates: tuple[Duplicate, ...]
+    """The documents that were left out because an earlier document has the same id, in the order of files."""
+    files: int
+    """The number of files of known formats in the input; the files in an archive count one by one."""
+    ignored: Mapping[str, int]
+    """By suffix, the number of files in folders and archives that were passed over, as they are of other formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +87,9 @@ class BuildOptions:
     sync: bool = False
     """Whether to bring the index up to date with the files: new and changed files are read, and documents of files that
     no longer exist are deleted."""
-    duplicates: str = "error"
-    """What to do if several documents have the same id. `error` raises an error; `first` indexes the first of them
-    only."""
+    duplicates: str = DEFAULT_DUPLICATES
+    """What to do if several documents have the same id. `first` indexes the first of them in the order of files, or
+    keeps the one in the index; `error` raises an error."""
     memory: int = DEFAULT_MEMORY
     """The memory for all processes together, in bytes."""
     workers: int | None = None
@@ -106,10 +114,7 @@ def build(
     preparing(options.segment, options.languages)
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
-    if options.duplicates not in DUPLICATES:
-        raise unknown("value of --duplicates", options.duplicates, DUPLICATES)
-    if options.duplicates == "first" and (options.workers or 1) > 1:
-        raise UsageError("--duplicates=first needs a single process; leave out --workers")
+    check_duplicates(options.duplicates)
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
     if adding:
@@ -120,23 +125,35 @@ def build(
     with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
         before = writer.snapshot.totals.documents
         try:
-            skipped, ignored = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
-            deleted = writer.deleted
+            found = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
+            deleted, replaced = writer.deleted, writer.replaced
             after = writer.commit().totals
             if not adding and not after.documents:
-                nothing = "no documents found; check the path and --format"
-                if options.languages:
-                    nothing = f"no document has text in {', '.join(options.languages)}; check the path and --languages"
-                raise InputError(
-                    "; ".join(str(problem) for problem in skipped[:3]) or nothing,
-                    path=", ".join(paths),
-                )
+                raise _no_documents(paths, options, found.skipped)
         except BaseException:
             # The folder is removed while the lock is held, so that no other program uses it.
             if not adding:
                 _remove(Path(folder), keep_folder=existed)
             raise
-    return BuildReport(after.documents, after.passages, after.documents - before + deleted, deleted, tuple(skipped), ignored)
+    return BuildReport(
+        documents=after.documents,
+        passages=after.passages,
+        added=after.documents - before + deleted - replaced,
+        changed=replaced,
+        removed=deleted - replaced,
+        unchanged=before - deleted,
+        skipped=tuple(found.skipped),
+        duplicates=tuple(found.duplicates),
+        files=found.files,
+        ignored=dict(found.ignored),
+    )
+
+
+def _no_documents(paths: Sequence[str], options: BuildOptions, skipped: Sequence[UnreadableFile]) -> InputError:
+    nothing = "no documents found; check the path and --format"
+    if options.languages:
+        nothing = f"no document has text in {', '.join(options.languages)}; check the path and --languages"
+    return InputError("; ".join(str(problem) for problem in skipped[:3]) or nothing, path=", ".join(paths))
 
 
 def _stopwords(given: str) -> str | tuple[str, ...]:
@@ -153,55 +170,86 @@ def _check_settings(snapshot: Snapshot, options: BuildOptions) -> None:
             raise UsageError(f"{snapshot.folder} was made with another setting of --{name}: leave the option out, or build a new index")
 
 
-def _change(
-    writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress
-) -> tuple[list[UnreadableFile], int]:
-    """Delete and add documents without a commit.
+@dataclass(slots=True)
+class _Found:
+    """What a build finds in its input, apart from documents to index."""
 
-    Returns one error per skipped file, and the number of ignored files.
-    """
+    skipped: list[UnreadableFile] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    files: int = 0
+
+    def counted(self, sources: Iterable[Source]) -> Iterator[Source]:
+        """Yield the sources, and count them as files."""
+        for source in sources:
+            self.files += 1
+            yield source
+
+
+def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress) -> _Found:
+    """Delete and add documents without a commit."""
     writer.delete(delete)
-    skipped: list[UnreadableFile] = []
-    ignored: list[str] = []
-    sync = _Sync(writer.snapshot) if options.sync else None
-    entries = find_files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
-    if options.duplicates == "first":
-        workers = 1  # which document is the first is known only if one process reads all files
-    else:
-        is_large, entries = _is_large(entries)
-        workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
-    sources = sources_of(
-        entries,
-        format=options.format,
-        language=options.language or writer.snapshot.manifest.language,
-        on_problem=skipped.append,
-        on_ignored=ignored.append,
-        select=sync.select if sync else None,
+    found = _Found()
+    sync = _Sync(writer, paths) if options.sync else None
+
+    def ignore(path: str) -> None:
+        on_progress(0, file_size(path))
+        try:
+            if sync is None or not sync.keep(path):
+                found.ignored[suffix_of(path)] += 1
+        except UnreadableFile as problem:
+            found.skipped.append(problem.with_traceback(None))
+
+    def select(entry: FileEntry, digest: str) -> bool:
+        is_read = sync is None or sync.select(entry, digest)
+        if not is_read:
+            on_progress(0, file_size(entry.path))
+        return is_read
+
+    entries: Iterator[FileEntry] = iter(())
+    if paths:
+        entries = find_files(list(paths), format=options.format, on_problem=found.skipped.append, on_ignored=ignore)
+    is_large, entries = _is_large(entries)
+    workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
+    sources = found.counted(
+        sources_of(
+            entries,
+            format=options.format,
+            language=options.language or writer.snapshot.manifest.language,
+            on_problem=found.skipped.append,
+            on_ignored=ignore,
+            select=select if sync else None,
+        )
     )
-    replaces = options.replace or options.sync
+    how: dict[str, Any] = {
+        "replace": options.replace or options.sync,
+        "keeps": sync.keeps if sync else None,
+        "on_duplicate": found.duplicates.append if options.duplicates == "first" else None,
+    }
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
         job = WorkerSettings(writer.folder, writer.snapshot.manifest.analysis, options.segment, options.languages, memory, prefix)
         outcome = build_segments(
-            job, tasks(sources, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
+            job, tasks(sources, found.skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )
-        writer.adopt(outcome.entries, replace=replaces)
-        skipped += outcome.skipped
+        writer.adopt(outcome.segments, **how)
+        found.skipped += outcome.skipped
+        found.skipped.sort(key=lambda problem: (str(problem.path), problem.line or 0))
     else:
-
-        def skip(document: Document) -> None:
-            skipped.append(
-                UnreadableFile(f"document {document.id!r} is skipped: an earlier document has the same id", path=document.source or None)
-            )
-
-        on_duplicate = skip if options.duplicates == "first" else None
-        writer.add(_read(sources, options, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
+        writer.add(_read(sources, options, found.skipped, on_progress), **how)
     if sync:
+        found.files += sync.unchanged_files
+        overtaken = sync.overtaken()
+        if overtaken and options.duplicates == "error":
+            raise InputError(overtaken[0].refusal())
+        for duplicate in overtaken:
+            writer.note_left_out(duplicate.source, duplicate.first)
+        found.duplicates += overtaken
         # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
         # deleted.
-        writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))
-    return skipped, len(ignored)
+        writer.delete_numbers(sync.outdated([str(problem.path) for problem in found.skipped]))
+    return found
 
 
 def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
@@ -226,25 +274,79 @@ def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[Unread
 
 
 class _Sync:
-    """Finds the differences between the files that an index was made from and the files as they are now."""
+    """Finds the differences between the files that an index was made from and the files as they are now.
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._known: dict[str, tuple[str, list[int]]] = {}
-        self._unchanged: set[str] = set()
+    A file is known by its name and the hash of its content, because files of two folders may have the same name.
+    """
+
+    def __init__(self, writer: IndexWriter, paths: Sequence[str]) -> None:
+        snapshot = writer.snapshot
+        self._folders = [os.path.join(path, "") for path in paths]
+        self._before, self._left_out = snapshot.manifest.left_out, writer.left_out
+        self._known: dict[SourceKey, list[int]] = {}
+        self._order: dict[SourceKey, int] = {}
+        """The position of each file in the order of files."""
+        self._unchanged: set[SourceKey] = set()
+        self._unchanged_names: set[str] = set()
+        self._replaced: list[tuple[str, SourceKey, SourceKey]] = []
+        """The ids of documents that a document of another file replaces, with both files."""
         for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
             for local in np.flatnonzero(segment.alive).tolist():
-                source, digest = segment.source(local)
-                self._known.setdefault(source, (digest, []))[1].append(int(base) + local)
+                self._known.setdefault(segment.source(local), []).append(int(base) + local)
+        self._known_names = {name for name, _ in self._known}
+
+    @property
+    def unchanged_files(self) -> int:
+        """The number of files that are not read, because the index has their content."""
+        return len(self._unchanged)
 
     def select(self, entry: FileEntry, digest: str) -> bool:
-        """Whether a file must be read because it is new or its content has changed.
+        """Whether a file must be read. `digest` is the hash of its content.
 
-        `digest` is the hash of its content.
+        A file is read if it is new or its content has changed. A file with a document that was left out is also read
+        if the file that has the first document with the same id has changed.
         """
-        if entry.id in self._known and self._known[entry.id][0] == digest:
-            self._unchanged.add(entry.id)
+        file = entry.id, digest
+        self._order.setdefault(file, len(self._order))
+        if file in self._known and self._unchanged_names.issuperset(self._before.get(entry.id, ())):
+            self._unchanged.add(file)
+            self._unchanged_names.add(entry.id)
             return False
+        self._left_out.pop(entry.id, None)
         return True
+
+    def keep(self, path: str) -> bool:
+        """Keep the documents of an existing file that is passed over; returns whether there are any.
+
+        Such a file was indexed with another value of `BuildOptions.format`. Raises `UnreadableFile` if it has changed.
+        """
+        names = [document_id(path.removeprefix(folder)) for folder in self._folders if path.startswith(folder)]
+        known = self._known_names.intersection(names)
+        for name in known:
+            file = name, file_hash(path)
+            if file not in self._known:
+                raise UnreadableFile("has changed since it was indexed with another --format; sync with that format too", path=path)
+            self._order.setdefault(file, len(self._order))
+            self._unchanged.add(file)
+            self._unchanged_names.add(name)
+        return bool(known)
+
+    def keeps(self, id: str, first: SourceKey, new: SourceKey) -> bool:
+        """Whether a document of the file `first` stays in the index if the file `new` has a document with the same id.
+
+        It stays if its file is unchanged and comes before the other.
+        """
+        stays = first in self._unchanged and self._order[first] < self._order.get(new, -1)
+        if not stays and first[0] != new[0]:
+            self._replaced.append((id, first, new))
+        return stays
+
+    def overtaken(self) -> list[Duplicate]:
+        """The documents that are left out from now on, because an earlier file now has a document with the same id.
+
+        All files must have been passed to `select` before.
+        """
+        return [Duplicate(id, first[0], new[0]) for id, first, new in self._replaced if first in self._unchanged]
 
     def outdated(self, unreadable: Sequence[str]) -> list[int]:
         """The numbers of documents whose file has changed or no longer exists.
@@ -252,10 +354,22 @@ class _Sync:
         Documents that did not come from a file are not included. Neither are documents of `unreadable` files, since
         such a file may be half written.
         """
-        gone = {source for source in self._known if source and source not in self._unchanged}
-        # The index names files with forward slashes on every system.
-        gone -= {source for source in gone for path in unreadable if f"/{source}/" in f"/{document_id(path)}/"}
-        return [number for source in gone for number in self._known[source][1]]
+        kept = {name for path in unreadable for name in _names_in(path)}
+        gone = [file for file in self._known if file[0] and file not in self._unchanged and file[0] not in kept]
+        return [number for file in gone for number in self._known[file]]
+
+
+def _names_in(path: str) -> Iterator[str]:
+    """Yield every name that the index may have for a file or for an archive that holds it: all runs of path components.
+
+    >>> list(_names_in("docs/a.md"))
+    ['docs', 'docs/a.md', 'a.md']
+    """
+    # The index names files with forward slashes on every system.
+    parts = [part for part in document_id(path).split("/") if part]
+    for first in range(len(parts)):
+        for end in range(first + 1, len(parts) + 1):
+            yield "/".join(parts[first:end])
 
 
 def input_size(paths: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 """Builds segments in several processes.
 
 Each process reads files, analyses texts and writes whole segments. It returns only the manifest entries of its
-segments. The main process distributes tasks and works on tasks too.
+segments, and the order of their documents. The main process distributes tasks and works on tasks too.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from perikope.core.arrays import Integers
 from perikope.core.errors import InputError, PerikopeError, UnreadableFile
 from perikope.document.languages import keep_languages
 from perikope.document.segmentation import segmenter
 from perikope.document.tree import Document
 from perikope.formats import Source, documents, format_named
+from perikope.index.commit import WrittenSegment
 from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer, language_code
 
@@ -33,8 +37,8 @@ TASK_BYTES = 4 << 20
 """The approximate size of a task in bytes. A task is the files, or pieces of files, that a worker gets at a time."""
 
 Task = list[Source]
-Problem = tuple[str, str]
-"""The path and the error message of a skipped file, as they are sent between processes."""
+Problem = tuple[str, int | None, str]
+"""The path, the line and the reason of a skipped file's error, as they are sent between processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class WorkerSettings:
 
 @dataclass(slots=True)
 class WorkersOutput:
-    """The result of all workers: the manifest entries of new segments, and one error per skipped file."""
+    """The result of all workers: the new segments, and one error per skipped file."""
 
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    segments: list[WrittenSegment] = field(default_factory=list)
     skipped: list[UnreadableFile] = field(default_factory=list)
 
 
@@ -141,10 +145,14 @@ class SegmentWorker:
         self._analyzer = Analyzer.from_settings(job.analysis)
         self._prepare = preparing(job.segment, job.languages)
         self._builder = SegmentBuilder(self._analyzer)
-        self._entries: list[dict[str, Any]] = []
+        self._tasks: list[tuple[int, int]] = []
+        self._segments: list[WrittenSegment] = []
 
-    def take(self, task: Task) -> tuple[int, list[Problem]]:
-        """Add the documents of a task; returns the number of added documents and the skipped files."""
+    def take(self, number: int, task: Task) -> tuple[int, list[Problem]]:
+        """Add the documents of a task; returns the number of added documents and the skipped files.
+
+        `number` is the position of the task in the order of all tasks.
+        """
         before = len(self._builder)
         skipped: list[Problem] = []
         for source in task:
@@ -155,22 +163,25 @@ class SegmentWorker:
             except UnreadableFile as problem:
                 if source.named and not problem.partly:
                     raise
-                skipped.append((str(problem.path), str(problem)))
+                skipped.append((str(problem.path), problem.line, problem.reason))
         added = len(self._builder) - before
+        self._tasks.append((number, added))
         if self._builder.memory > self._job.memory:
             self._flush()
         return added, skipped
 
-    def finish(self) -> list[dict[str, Any]]:
-        """Write the remaining documents; returns the manifest entries of all segments that this worker wrote."""
+    def finish(self) -> list[WrittenSegment]:
+        """Write the remaining documents; returns all segments that this worker wrote."""
         self._flush()
-        return self._entries
+        return self._segments
 
     def _flush(self) -> None:
         if len(self._builder):
-            path = self._job.folder / f"{self._name}-{len(self._entries)}.columns"
-            self._entries.append(self._builder.write(path))
+            path = self._job.folder / f"{self._name}-{len(self._segments)}.columns"
+            order: Integers = np.repeat(*np.array(self._tasks, np.int64).T)
+            self._segments.append(WrittenSegment(self._builder.write(path), order))
             self._builder = SegmentBuilder(self._analyzer)
+        self._tasks = []
 
 
 def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
@@ -199,18 +210,18 @@ def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_d
         for feeder in feeders:
             feeder.start()
         outcome = WorkersOutput()
-        for task in work:
-            if not any(feeder.offer(task) for feeder in feeders):
-                added, skipped = local_worker.take(task)
+        for number, task in enumerate(work):
+            if not any(feeder.offer(number, task) for feeder in feeders):
+                added, skipped = local_worker.take(number, task)
                 outcome.skipped += map(_error_of, skipped)
                 on_documents(added, task)
             _report(feeders, outcome, on_documents)
         for feeder in feeders:
             feeder.finish()
-        outcome.entries += local_worker.finish()
+        outcome.segments += local_worker.finish()
         for feeder in feeders:
             feeder.join()
-            outcome.entries += feeder.entries
+            outcome.segments += feeder.segments
         _report(feeders, outcome, on_documents)
         return outcome
     finally:
@@ -224,10 +235,8 @@ def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_d
 
 
 def _error_of(problem: Problem) -> UnreadableFile:
-    path, message = problem
-    error = UnreadableFile(message)
-    error.path = path
-    return error
+    path, line, reason = problem
+    return UnreadableFile(reason, path=path, line=line)
 
 
 def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Callable[[int, Task], None]) -> None:
@@ -247,15 +256,15 @@ class _Feeder(threading.Thread):
     def __init__(self, connection: Connection) -> None:
         super().__init__(daemon=True)
         self.done: deque[tuple[int, list[Problem], Task]] = deque()
-        self.entries: list[dict[str, Any]] = []
+        self.segments: list[WrittenSegment] = []
         self.error: PerikopeError | None = None
         self._connection = connection
-        self._tasks: queue.Queue[Task | None] = queue.Queue(maxsize=1)
+        self._tasks: queue.Queue[tuple[int, Task] | None] = queue.Queue(maxsize=1)
 
-    def offer(self, task: Task) -> bool:
+    def offer(self, number: int, task: Task) -> bool:
         """Accept a task unless another task is waiting; returns whether the task was accepted."""
         try:
-            self._tasks.put_nowait(task)
+            self._tasks.put_nowait((number, task))
         except queue.Full:
             return False
         return True
@@ -275,12 +284,12 @@ class _Feeder(threading.Thread):
 
     def run(self) -> None:
         try:
-            while (task := self._tasks.get()) is not None:
-                self._connection.send(task)
+            while (numbered := self._tasks.get()) is not None:
+                self._connection.send(numbered)
                 added, skipped = self._answer()
-                self.done.append((added, skipped, task))
+                self.done.append((added, skipped, numbered[1]))
             self._connection.send(None)
-            self.entries = self._answer()
+            self.segments = self._answer()
         except PerikopeError as error:
             self.error = error
         except (EOFError, OSError, TypeError):
@@ -317,7 +326,7 @@ def process_context() -> Any:
 
 
 def _work(connection: Connection, job: WorkerSettings, name: str, inherited: list[Connection] | None) -> None:
-    """Run a worker process: receive tasks, write segments and send back their manifest entries.
+    """Run a worker process: receive numbered tasks, write segments and send back their manifest entries.
 
     `inherited` are the parent's ends of the pipes in a forked process, and None in a spawned process.
     """
@@ -328,9 +337,9 @@ def _work(connection: Connection, job: WorkerSettings, name: str, inherited: lis
         die_with_parent()
     try:
         worker = SegmentWorker(job, name)
-        while (task := connection.recv()) is not None:
-            connection.send(("documents", worker.take(task)))
-        connection.send(("entries", worker.finish()))
+        while (numbered := connection.recv()) is not None:
+            connection.send(("documents", worker.take(*numbered)))
+        connection.send(("segments", worker.finish()))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # the main process has stopped and reports why
     except (PerikopeError, OSError, MemoryError) as error:

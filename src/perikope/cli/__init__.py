@@ -15,6 +15,7 @@ from io import TextIOWrapper
 import click
 
 from perikope import __version__
+from perikope.core import compilation
 from perikope.core.errors import PerikopeError
 
 FIRST = (
@@ -84,6 +85,10 @@ def perikope() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. The exit code is 2 for a user error, and 1 if something was skipped or damaged."""
+    if arguments is None:  # a command that somebody typed, not a call from Python
+        from perikope.cli.compiling import CompilationNotice
+
+        compilation.watcher = CompilationNotice()
     sys.exit(_run(arguments))
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perikope.cli.options import GroupedCommand, size_option
-from perikope.cli.output import count, printable
+from perikope.cli.output import count, printable, show_warning
+from perikope.core.files import MANIFEST_FILE
+from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
+
+if TYPE_CHECKING:
+    from perikope.build.indexing import BuildReport
+    from perikope.core.errors import UnreadableFile
+
+MOST_REASONS = 20
+"""The number of reasons why files could not be read that are printed."""
 
 _GROUPS = {
     "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
@@ -49,10 +61,10 @@ _GROUPS = {
 )
 @click.option(
     "--duplicates",
-    type=click.Choice(["error", "first"]),
-    default="error",
+    type=click.Choice(DUPLICATES),
+    default=DEFAULT_DUPLICATES,
     show_default=True,
-    help="If several documents have the same id: stop with an error, or index the first and list the others.",
+    help="If several documents have the same id: index the first in the order of files and name the others, or stop with an error.",
 )
 @size_option
 @click.option(
@@ -84,6 +96,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
     if not paths and not delete:
         raise UsageError("nothing to do: give files or folders to index, or ids of documents to --delete")
     chosen = tuple(code.strip() for code in languages.split(",") if code.strip())
+    is_new = not (Path(folder) / MANIFEST_FILE).exists()
     started = time.perf_counter()
     visible = sys.stderr.isatty()
     with click.progressbar(length=input_size(paths) if visible else 1, label="reading", file=sys.stderr, hidden=not visible) as bar:
@@ -97,26 +110,87 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
 
         report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=_ids_to_delete(folder, delete), on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
-    changed = f"{count(report.added, 'document')} added" + (f", {report.deleted} removed" if report.deleted else "")
     contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"
-    click.echo(f"{folder}: {changed} in {seconds:.1f} s; it contains {contents}")
-    if report.ignored:
-        click.echo(f"{count(report.ignored, 'file')} of other formats skipped (see `perikope formats`)")
-    if report.skipped:
-        click.echo(f"{count(len(report.skipped), 'file')} could not be read completely:", err=True)
-        for problem in report.skipped[:20]:
-            click.echo(f"  {printable(str(problem))}", err=True)
-        if len(report.skipped) > 20:
-            click.echo(f"  … and {len(report.skipped) - 20} more", err=True)
+    click.echo(f"{folder}: {_changes(report, is_new)} in {seconds:.1f} s; it contains {contents}")
+    _show_duplicates(report)
+    _show_skipped(report)
+    _show_ignored(report, f"perikope index {shlex.join([*paths, '--to', folder])}")
+    if is_new:
+        click.echo(f'search it: perikope search {shlex.quote(folder)} "your words"')
+    show_warning(_warning(report))
     return 1 if report.skipped else 0
+
+
+def _changes(report: BuildReport, is_new: bool) -> str:
+    """What the build has changed, in words."""
+    changes = [f"{count(report.added, 'document')} added"]
+    if not is_new:
+        changes += [f"{report.changed} changed", f"{report.removed} removed", f"{report.unchanged} unchanged"]
+    return ", ".join(changes)
+
+
+def _show_duplicates(report: BuildReport) -> None:
+    """Name the documents that were left out, because another document has the same id."""
+    from perikope.index.duplicates import named, split
+
+    indexed, repeated = split(report.duplicates)
+    for duplicates, why in (
+        (indexed, "the index already has their ids (--replace replaces the documents of the index)"),
+        (repeated, "an earlier document has the same id"),
+    ):
+        if duplicates:
+            click.echo(f"{count(len(duplicates), 'document')} left out, because {why}:", err=True)
+            for line in named(duplicates):
+                click.echo(f"  {printable(line)}", err=True)
+
+
+def _show_skipped(report: BuildReport) -> None:
+    """Print the files that could not be read: one line per reason, with the first file and the number of the others."""
+    if not report.skipped:
+        return
+    by_reason: dict[str, list[UnreadableFile]] = {}
+    for problem in report.skipped:
+        by_reason.setdefault(problem.reason, []).append(problem)
+    click.echo(f"{count(len(report.skipped), 'file')} could not be read, or not completely:", err=True)
+    for problems in list(by_reason.values())[:MOST_REASONS]:
+        more = f" [and {count(len(problems) - 1, 'other file')}]" if len(problems) > 1 else ""
+        click.echo(f"  {printable(str(problems[0]))}{more}", err=True)
+    if len(by_reason) > MOST_REASONS:
+        others = sum(len(problems) for problems in list(by_reason.values())[MOST_REASONS:])
+        click.echo(f"  … and {count(others, 'file')} for other reasons", err=True)
+
+
+def _show_ignored(report: BuildReport, command: str) -> None:
+    """Print the files that were passed over, with advice."""
+    from perikope.formats import is_read
+    from perikope.formats._other_files import advice, summary
+
+    total = sum(report.ignored.values())
+    if not total:
+        return
+    click.echo(f"{count(total, 'file')} of other formats passed over: {printable(summary(report.ignored))}")
+    other = {suffix: number for suffix, number in report.ignored.items() if not is_read(suffix)}
+    for line in advice(other, command):
+        click.echo(f"  {printable(line)}")
+    if len(other) < len(report.ignored):
+        click.echo(f"  {', '.join(sorted(set(report.ignored) - set(other)))}: left out by --format")
+
+
+def _warning(report: BuildReport) -> str:
+    """The warning that ends the output if most files were passed over; empty if there is none."""
+    from perikope.formats import is_read
+    from perikope.formats._other_files import with_text
+
+    passed_over = sum(number for suffix, number in with_text(report.ignored).items() if not is_read(suffix))
+    if passed_over <= report.files:
+        return ""
+    return f"most files were not read: {passed_over} of {passed_over + report.files} have another format (listed above)"
 
 
 def _ids_to_delete(folder: str, given: tuple[str, ...]) -> list[str]:
     """The ids of the documents that the values of `--delete` name. A value that names several documents is an error."""
     if not given:
         return []
-    from pathlib import Path
-
     from perikope.index.reader import Snapshot
     from perikope.query.publications import id_named
 

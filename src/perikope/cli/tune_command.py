@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from perikope.evaluation.tuning.outcome import TuningOutcome
     from perikope.evaluation.tuning.space import Space
 
+DEFAULT_MEASURES = ("MAP(D)", "nDCG@10")
+"""The measures to choose from if none is given. MAP(D) sees only the order inside each document. So it does not depend
+on a parameter that weights documents, such as `alpha` of `qsf_v`."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Tuned:
@@ -47,7 +51,13 @@ _GROUPS = {
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--measure", default="MAP(D)", show_default=True, metavar="NAME", help="Measure to maximise; see `perikope measures`.")
+@click.option(
+    "--measure",
+    default="",
+    metavar="NAME",
+    help="Measure to maximise; see `perikope measures`.  "
+    f"[default: {DEFAULT_MEASURES[0]}, or {DEFAULT_MEASURES[1]} if that depends on more of the tuned parameters]",
+)
 @click.option(
     "--search",
     "method",
@@ -102,7 +112,8 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
     from perikope.evaluation.tuning.space import read_space
 
     # Checked here, because a worker process would report the mistake as a failure of the worker.
-    parse_measure(options["measure"])
+    if options["measure"]:
+        parse_measure(options["measure"])
     # A recipe's model has values for all parameters; only values that the user typed are kept.
     typed = bool(options["model"])
     how = {"search": options["method"], "trials": options["trials"], "seed": options["seed"]}
@@ -111,12 +122,13 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
     _check_files(options, len(space.settings) * len(sweep))
     tuned, problems = _tune(index, topics, qrels, search, space, sweep, options)
     if options["save"]:
-        _save(Path(options["save"]), tuned, search, options["measure"], Path(topics).name)
+        _save(Path(options["save"]), tuned, search, Path(topics).name)
+    _note_idle(tuned.outcome, options["measure"])
     is_drawn = bool(options["plot"]) and _draw(Path(options["plot"]), tuned)
     if options["as_json"]:
         click.echo(json.dumps(_record(tuned.outcome, str(tuned.model)), ensure_ascii=False))
         return 1 if problems else 0
-    _show(tuned, options["measure"], options["show"], is_swept=len(sweep) > 1)
+    _show(tuned, options["show"], is_swept=len(sweep) > 1)
     if options["save"]:
         click.echo(f"saved as {options['save']}")
         left_out = [OPTIONS[name].command_line for name in search.given if RECIPE not in OPTIONS[name].surfaces]
@@ -155,6 +167,7 @@ def _tune(
     from perikope.evaluation.tuning.tuner import tune
     from perikope.index.reader import Snapshot
 
+    measures = (options["measure"],) if options["measure"] else DEFAULT_MEASURES
     judgements = fit_judgements(qrels, Snapshot.open(Path(index)))
     show_warning(judgements.warning)
     known_topics = read_topics(topics, options["topic_format"], options["topic_field"], options["topic_language"], show_warning)
@@ -173,13 +186,13 @@ def _tune(
             search.with_candidates(known_topics),
             judgements.names,
             space,
-            options["measure"],
+            measures,
             search.options,
             documents=sweep,
             folds=options["folds"],
             seed=options["seed"],
             text=qrels,
-            depth=search.depth(parse_measures(options["measure"])),
+            depth=search.depth(parse_measures(measures)),
             workers=options["workers"] or None,
             on_progress=on_progress,
             on_note=show_warning,
@@ -189,12 +202,21 @@ def _tune(
     return _Tuned(outcome, model, chosen.get("documents", sweep[0])), problems
 
 
-def _save(path: Path, tuned: _Tuned, search: GivenSearch, measure: str, topics: str) -> None:
+def _note_idle(outcome: TuningOutcome, measure: str) -> None:
+    """Say on standard error which measure was chosen if none is given, and which parameters it does not depend on."""
+    if not measure and outcome.measure != DEFAULT_MEASURES[0]:
+        click.echo(f"note: {outcome.measure} is maximised, because {DEFAULT_MEASURES[0]} does not depend on all tuned parameters", err=True)
+    if outcome.idle:
+        others = ", ".join(name for name in DEFAULT_MEASURES if name != outcome.measure)
+        show_warning(f"{outcome.idle_note}; to tune {' and '.join(outcome.idle)}, try another --measure, such as {others}")
+
+
+def _save(path: Path, tuned: _Tuned, search: GivenSearch, topics: str) -> None:
     """Write the chosen setting as a recipe."""
     from perikope.search.recipe_files import recipe_text, save_recipe
 
     outcome = tuned.outcome
-    source = f"tuned: {measure} {max(outcome.scores):.4f} on {count(outcome.topics, 'topic')} of {topics}"
+    source = f"tuned: {outcome.measure} {max(outcome.scores):.4f} on {count(outcome.topics, 'topic')} of {topics}"
     # Tuning returns more passages than a search needs, so k is not part of the tuned setting.
     options = search.options.updated({"documents": tuned.documents, "model": tuned.model, "k": OPTIONS["k"].default})
     save_recipe(path, recipe_text(f"{tuned.model.definition.name}, tuned", options, source))
@@ -210,17 +232,20 @@ def _draw(path: Path, tuned: _Tuned) -> bool:
     return False
 
 
-def _show(tuned: _Tuned, measure: str, most: int, *, is_swept: bool) -> None:
+def _show(tuned: _Tuned, most: int, *, is_swept: bool) -> None:
     """Print the best settings, the chosen one, and its cross-validated score."""
     outcome = tuned.outcome
-    order = sorted(range(len(outcome.settings)), key=lambda number: -outcome.scores[number])
+    chosen = tuple(outcome.chosen.values())
+    # The chosen setting is the first of those with the best score.
+    order = sorted(range(len(outcome.settings)), key=lambda number: (outcome.settings[number] != chosen, -outcome.scores[number]))
     for number in order[:most]:
         values = "  ".join(f"{path}={_written(value)}" for path, value in zip(outcome.parameters, outcome.settings[number], strict=True))
         click.echo(f"{outcome.scores[number]:.4f}  {values}")
     fetched = f" --documents {tuned.documents}" if is_swept else ""
     click.echo(f"best of {count(len(outcome.settings), 'setting')} on {count(outcome.topics, 'topic')}: {tuned.model}{fetched}")
+    click.echo(f"{outcome.measure} {max(outcome.scores):.4f} on these topics")
     if outcome.folds:
-        click.echo(f"{measure} {tuned.held_out_score:.4f} on held-out topics ({count(len(outcome.folds), 'fold')})")
+        click.echo(f"{outcome.measure} {tuned.held_out_score:.4f} on held-out topics ({count(len(outcome.folds), 'fold')})")
 
 
 def _numbers(text: str) -> list[int]:
@@ -246,6 +271,7 @@ def _record(outcome: TuningOutcome, model: str) -> dict[str, object]:
         "parameters": list(outcome.parameters),
         "settings": [list(setting) for setting in outcome.settings],
         "scores": list(outcome.scores),
+        "idle": list(outcome.idle),
         "folds": [
             {"chosen": dict(fold.chosen), "training_score": fold.training_score, "score": fold.score, "topics": fold.topics}
             for fold in outcome.folds

@@ -1,12 +1,25 @@
 """The array types of the package, named by the type of their elements."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 """An array with elements of any type."""
+
+Frozen = TypeVar("Frozen", bound=Array)
+
+
+def frozen(values: Frozen) -> Frozen:
+    """The same array, which can no longer be changed.
+
+    Kernels are compiled once for arrays that can be changed and once for those that cannot. So arrays that reach the
+    same kernel are all frozen, or none is.
+    """
+    values.setflags(write=False)
+    return values
+
 
 Integers = NDArray[np.int64]
 """Ordinal numbers (of passages, terms, segments), positions and counts."""

@@ -15,10 +15,13 @@ class UsageError(PerikopeError):
 
 
 class InputError(PerikopeError):
-    """Input that cannot be read. The message starts with the file and the line, if they are known."""
+    """Input that cannot be read. The message starts with the file and the line, if they are known.
+
+    `reason` is the message without them.
+    """
 
     def __init__(self, message: str, *, path: object = None, line: int | None = None) -> None:
-        self.path, self.line = path, line
+        self.path, self.line, self.reason = path, line, message
         location = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
         super().__init__(f"{location}{message}")
 

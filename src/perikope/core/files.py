@@ -30,6 +30,9 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from perikope.core.errors import UsageError
 
+MANIFEST_FILE = "manifest.json"
+"""The name of the file that every index has."""
+
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 _ATTEMPTS, _PAUSE = 50, 0.02
 """Number of attempts, and seconds between them, if Windows refuses access while another process has the file open."""

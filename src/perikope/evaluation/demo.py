@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -78,17 +79,27 @@ def demonstrate() -> tuple[str, list[DemoComparison]]:
 def warm_up() -> None:
     """Compile every kernel by using it once: build an index of two segments, search, delete and merge."""
     from perikope.browse.models import MODELS
+    from perikope.kernels.accumulate import best_of_segment, best_of_small_segment
 
     with example_files() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
         folder = str(Path(temporary, "index"))
         files = sorted(str(path) for path in (corpus / "docs").rglob("*.*"))
-        build(folder, files[: len(files) // 2])
-        build(folder, files[len(files) // 2 :], BuildOptions(append=True))
+        many = Path(temporary, "many.jsonl")
+        many.write_text("".join(f'{{"id": "{i}", "passages": {_MANY_PASSAGES}}}\n' for i in range(_MANY)))
+        build(folder, files)
+        build(folder, [str(many)], BuildOptions(append=True))
         index = Index.open(folder)
         for model in (name for name, definition in MODELS.items() if not definition.needs_store):
             list(index.search("pump with a magnetic coupling", model=model))
+        for signature in best_of_small_segment.signatures:
+            best_of_segment.compile(signature)  # no segment is large enough to need it
         index.delete([index.search("pump")[0].document])
         index.compact()
+
+
+_MANY = 100
+_MANY_PASSAGES = json.dumps(["a magnetic pump"] * 50)
+"""Equal documents with more passages than numpy is used for, so that the kernels for many passages and ties run."""
 
 
 def _compare(index: Index, topic: Topic, judgements: Judgements) -> DemoComparison:

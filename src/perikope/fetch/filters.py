@@ -15,6 +15,8 @@
   Time zones are ignored.
 - In the fields ipc, ipcr, cpc and ecla, and after `~` in any field, a value is a classification code and matches all
   codes inside it: `ipc=G06F` matches `G06F 17/30`, with any spacing.
+- `path=guide/install.md` keeps the documents of a file, and `folder=guide` those of a folder and all folders inside it;
+  see `perikope.fetch.file_fields`.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from perikope.fetch.conditions import (
     quote,
     read_codes,
 )
+from perikope.fetch.file_fields import FILE_FIELDS, FOLDER, file_fields, holder_of
 from perikope.index.facets import metadata_pairs
 from perikope.index.joined_texts import joined_ids
 from perikope.index.layout import ranges
@@ -87,8 +90,8 @@ def _packed_mask(segment: Segment, filter: Filter) -> Bytes:
 
 
 def known_fields(snapshot: Snapshot) -> list[str]:
-    """The metadata fields of the documents in the index."""
-    return sorted({field for segment in snapshot.segments for field in segment.facets.fields})
+    """The fields that filters accept: the metadata fields of the documents in the index, and those of their files."""
+    return sorted({field for segment in snapshot.segments for field in segment.facets.fields}.union(file_fields(snapshot)))
 
 
 def unknown_fields(snapshot: Snapshot, filter: Filter) -> list[str]:
@@ -105,7 +108,8 @@ class Where:
 
     def documents(self, segment: Segment) -> Mask:
         """The mask of documents with a value that satisfies one of the tests; see `Filter.documents`."""
-        return _having(segment, [test.keys(segment, self.field) for test in self.tests])
+        holder = holder_of(segment, self.field)
+        return _having(holder, [test.keys(holder, self.field) for test in self.tests])
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
         """The field of the filter, if it is not in `known`; else an empty list. See `Filter.unknown_fields`."""
@@ -362,8 +366,12 @@ class _FilterParser(Scanner):
     item = value ".." value | ["*"] value ["*"] | "*".
     """
 
+    _file_field = ""
+    """The field, if it is one of files. Its values are no dates, even if they look like dates (`folder=2013/4`)."""
+
     def filter(self) -> Filter:
         field = self.field()
+        self._file_field = field if field in FILE_FIELDS else ""
         operator = self.match(_OPERATOR) or self.fail("expected =, !=, <, <=, >, >= or ~ after the field", _HELP)
         if self.peek() in ("=", "<", ">", "~", "!"):
             self.fail("expected a value after the operator", "put a value that begins with =, <, >, ~ or ! into quotes")
@@ -448,7 +456,7 @@ class _FilterParser(Scanner):
 
     def dated(self, value: _Value) -> str:
         """The text of a value. Raises `UsageError` if an unquoted value looks like a date but is not a valid one."""
-        if not value.quoted and is_almost_a_date(value.text):
+        if not value.quoted and not self._file_field and is_almost_a_date(value.text):
             example = "write 2013, 2013-04 or 2013-04-01, or put it into quotes to match it literally"
             self.fail(f"{value.text!r} is not a valid date", example, at=value.at)
         return value.text
@@ -468,6 +476,10 @@ class _FilterParser(Scanner):
         if self.text.startswith('"', self.at):
             self.fail("the quote is not closed", 'add a " at the end of the value')
         plain = (self.match(_PLAIN) or "").rstrip()
+        if self._file_field == FOLDER and plain.endswith("/") and (folder := plain.rstrip("/")):
+            # `folder=guide/` and `folder=guide/*` mean the folder with everything in it, as `folder=guide` does.
+            self.take("*")
+            plain = folder
         advice = 'write "" for an empty text, and <= or >= for a range with one end'
         return _Value(plain, start) if plain else self.fail("expected a value", advice)
 

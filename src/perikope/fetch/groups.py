@@ -9,6 +9,7 @@ import numpy as np
 
 from perikope.core.arrays import Integers
 from perikope.core.errors import unknown
+from perikope.fetch.file_fields import holder_of
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
 
@@ -58,15 +59,16 @@ def _values_of(snapshot: Snapshot, documents: Integers, field: str) -> Iterator[
     bounds = documents.searchsorted(snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
         local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
-        keys = segment.facets.keys(field)
+        facets = holder_of(segment, field).facets
+        keys = facets.keys(field)
         if not local.size or not keys:
             continue
         row_of_document = np.full(segment.documents, -1, np.int64)
         row_of_document[local] = np.arange(bounds[i], bounds[i + 1])
         # The keys of a field are consecutive, and each has a list of documents. Other documents are skipped.
-        of_keys = segment.facets.documents(np.arange(keys.start, keys.stop))
-        first = segment.facets.first_document[keys.start : keys.stop + 1].astype(np.int64)
+        of_keys = facets.documents(np.arange(keys.start, keys.stop))
+        first = facets.first_document[keys.start : keys.stop + 1].astype(np.int64)
         chosen = np.flatnonzero(row_of_document[of_keys] >= 0)
         key_of_chosen = keys.start + np.searchsorted(first - first[0], chosen, "right") - 1
         for row, key in zip(row_of_document[of_keys[chosen]].tolist(), key_of_chosen.tolist(), strict=True):
-            yield row, segment.facets.values[key]
+            yield row, facets.values[key]

@@ -25,6 +25,7 @@ from perikope.fetch.conditions import (
     read_codes,
     read_values,
 )
+from perikope.fetch.file_fields import holders
 from perikope.fetch.filters import All, Filter, Negated, Where
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
@@ -47,7 +48,11 @@ def notes_on_filter(snapshot: Snapshot, filter: Filter) -> list[str]:
     where = filter.filter if isinstance(filter, Negated) else filter
     if not isinstance(where, Where):
         return []
-    missing = [test for test in where.tests if not any(segment.remember(_has_value, (where.field, test)) for segment in snapshot.segments)]
+    missing = [
+        test
+        for test in where.tests
+        if not any(holder.remember(_has_value, (where.field, test)) for holder in holders(snapshot, where.field))
+    ]
     return [f"no document has {_shortened(_written(where.field, test))}; {_nearest(snapshot, where.field, test)}" for test in missing]
 
 
@@ -84,7 +89,7 @@ def _nearest_texts(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     """The values that are most similar to a text, as a whole or in one of their words; the most similar first."""
     folded = wanted.casefold()
     values_of: dict[str, dict[str, bool]] = {}
-    for segment in snapshot.segments:
+    for segment in holders(snapshot, field):
         for value in _similar(segment, field, folded):
             whole = value.casefold()
             for form in (whole, *whole.split()):
@@ -115,7 +120,7 @@ def _nearest_codes(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     """The codes of a field that have the longest beginning in common with a code."""
     for length in range(len(wanted), 0, -1):
         near: set[str] = set()
-        for segment in snapshot.segments:
+        for segment in holders(snapshot, field):
             codes: Codes = segment.remember(read_codes, field)
             near.update(code.decode() for code in np.unique(codes.codes[codes.beginning(wanted[:length])])[:_SUGGESTED].tolist())
         if near:
@@ -127,7 +132,7 @@ def _where_values_lie(snapshot: Snapshot, field: str, bound: str) -> str:
     """The least and the greatest value of a field among those that can be compared with a bound, in words."""
     least: list[tuple[float, str]] = []
     greatest: list[tuple[float, str]] = []
-    for segment in snapshot.segments:
+    for segment in holders(snapshot, field):
         values: FieldValues = segment.remember(read_values, field)
         _, known = values.compare(segment, bound)
         if not known.any():
@@ -145,7 +150,7 @@ def _where_values_lie(snapshot: Snapshot, field: str, bound: str) -> str:
 def _frequent(snapshot: Snapshot, field: str) -> list[str]:
     """Values of a field by falling number of documents; one more than a note lists."""
     counts: Counter[str] = Counter()
-    for segment in snapshot.segments:
+    for segment in holders(snapshot, field):
         keys = segment.facets.keys(field)
         documents = np.diff(segment.facets.first_document[keys.start : keys.stop + 1].astype(np.int64))
         for number in np.argsort(-documents, kind="stable")[: _FEW + 1].tolist():

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from perikope.core.arrays import Array, Bytes, Floats, Integers, Unsigned16
+from perikope.core.arrays import Array, Floats, Integers, Unsigned16
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
@@ -19,13 +19,17 @@ from perikope.index.segments import Segment
 from perikope.kernels.accumulate import (
     DAMAGED,
     FULL,
+    SMALL,
     WINDOW,
+    AllowedDocuments,
     BestDocuments,
     ContributionTables,
     SegmentPostings,
     WeightedTerms,
     WindowBuffers,
+    allowed_documents,
     best_of_segment,
+    best_of_small_segment,
     rare_frequencies,
 )
 from perikope.kernels.postings import LARGE
@@ -40,6 +44,8 @@ _FEWEST_ROWS = 16
 """Minimum number of rows (frequencies) of a table."""
 _ROWS_BY_FREQUENCY = 64
 """Number of rows (frequencies) of a table for models without document factors."""
+_TIES = 1024
+"""Room for documents that tie with the last of the best; it is enlarged if there are more."""
 _MODELS = 8
 """Number of models whose tables are cached per segment."""
 
@@ -56,7 +62,8 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     rows, weights = rows.at(order), np.array(query.weights)[order]
     names = [query.terms[number] for number in order]
     terms = collection_statistics(snapshot, names, rows.counts, by_language=bool(query.languages))
-    search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
+    most = max(snapshot.numbers, 1)
+    search = _Search(model, terms, weights, min(documents, most), most, filter)
     for i, segment in enumerate(snapshot.segments):
         search.add(segment, rows.bounds(i), int(snapshot.first_document[i]))
     numbers, sums = search.best
@@ -109,13 +116,15 @@ def _parts_of_score(
 class _Search:
     """Collects the best documents, segment by segment."""
 
-    def __init__(self, model: FetchModel, terms: Terms, weights: Floats, documents: int, filter: Filter | None) -> None:
+    def __init__(self, model: FetchModel, terms: Terms, weights: Floats, documents: int, most: int, filter: Filter | None) -> None:
         self._model, self._terms, self._weights, self._documents, self._filter = model, terms, weights, documents, filter
         factors = model.of_term(terms)
         self._factors = (weights * factors[0])[:, None] if len(factors) == 1 else np.stack([weights * factor for factor in factors], axis=1)
         self._positive = bool((self._factors > 0).all())
-        self._numbers = np.empty(2 * documents + 1024, np.int64)
-        self._sums = np.empty(2 * documents + 1024)
+        # Room for the best documents, those that tie with the last one, and the candidates of one window.
+        room = min(documents + _TIES + WINDOW, most)
+        self._numbers = np.empty(room, np.int64)
+        self._sums = np.empty(room)
         self._held = 0
         self._threshold = -np.inf
 
@@ -139,17 +148,17 @@ class _Search:
         sums_grow = background is None and tables.positive and self._positive
         if sums_grow:
             self._threshold = max(self._threshold, 0.0)
-        terms = WeightedTerms(bounds, self._factors, _NONE if background is None else background, sums_grow)
+        upper = self._factors @ tables.contributions.largest
+        terms = WeightedTerms(bounds, self._factors, _NONE if background is None else background, sums_grow, upper)
         allowed = _allowed(segment, self._filter)
         state = FULL
         while state == FULL:
             best = BestDocuments(self._numbers, self._sums, self._documents, self._held, self._threshold)
-            self._held, self._threshold, state = best_of_segment(
-                lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers
-            )
+            kernel = best_of_small_segment if segment.documents <= SMALL else best_of_segment
+            self._held, self._threshold, state = kernel(lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers)
             if state == FULL:
-                self._numbers = np.concatenate([self._numbers, np.empty_like(self._numbers)])
-                self._sums = np.concatenate([self._sums, np.empty_like(self._sums)])
+                before = np.flatnonzero(self._numbers[: self._held] < base)
+                self._numbers, self._sums, self._held = _enlarged(self._numbers, before), _enlarged(self._sums, before), before.size
         if state == DAMAGED:
             raise segment.columns.damaged("has damaged postings")
 
@@ -168,8 +177,15 @@ class _Search:
         return tables.with_rare(postings, np.stack(factors))
 
 
+def _enlarged(values: Array, kept: Integers) -> Array:
+    """An array of twice the size that begins with the kept values."""
+    larger = np.empty(2 * values.size, values.dtype)
+    larger[: kept.size] = values[kept]
+    return larger
+
+
 _NONE = np.zeros(0)
-_NO_BYTES = np.zeros(0, np.uint8)
+_ALL = allowed_documents(np.zeros(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,18 +276,18 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     return tables.with_rare(postings, np.stack(model.of_document(frequency, length, average_length)))
 
 
-def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
-    """One byte per document: 1 if it may be a result, else 0. Empty if all documents may be results."""
-    if filter is not None:
-        last = _LAST_MASK.get(segment)
-        if last is None or last[0] != filter:
-            allowed = mask(segment, filter)
-            last = _LAST_MASK[segment] = filter, (allowed & segment.alive if segment.tombstones else allowed).view(np.uint8)
-        return last[1]
-    return segment.alive.view(np.uint8) if segment.tombstones else _NO_BYTES
+def _allowed(segment: Segment, filter: Filter | None) -> AllowedDocuments:
+    """The documents of a segment that may be results."""
+    if filter is None and not segment.tombstones:
+        return _ALL
+    last = _LAST_MASK.get(segment)
+    if last is None or last[0] != filter:
+        allowed = segment.alive if filter is None else mask(segment, filter)
+        last = _LAST_MASK[segment] = filter, allowed_documents((allowed & segment.alive if segment.tombstones else allowed).view(np.uint8))
+    return last[1]
 
 
-_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, Bytes]] = WeakKeyDictionary()
+_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter | None, AllowedDocuments]] = WeakKeyDictionary()
 """The last filter of each segment, with its mask. The next topic or page usually has the same filter."""
 
 

@@ -11,6 +11,7 @@ This package opens packed files and archives. A format reads a stream of unpacke
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
+from perikope.formats._other_files import suffix_of, summary
 from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, stem
 from perikope.formats._walk import walk
@@ -32,6 +34,8 @@ __all__ = [
     "documents",
     "file_hash",
     "files",
+    "is_archive",
+    "is_read",
     "line_chunks",
     "read",
     "reader",
@@ -184,6 +188,20 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
+def is_read(suffix: str) -> bool:
+    """Whether files with this suffix are read, as a format or as an archive.
+
+    >>> is_read(".md"), is_read(".md.gz"), is_read(".zip"), is_read(".pdf")
+    (True, True, True, False)
+    """
+    return bool(_format_of(f"file{suffix}", "auto"))
+
+
+def is_archive(path: str) -> bool:
+    """Whether a file is an archive of files, by its name."""
+    return bool(_archives.archive_kind(path))
+
+
 def documents(source: Source) -> Iterator[Document]:
     """Yield the documents of one source: a file, a member of an archive, or a piece of a file.
 
@@ -193,7 +211,7 @@ def documents(source: Source) -> Iterator[Document]:
         for document in format_named(source.format).read(source):
             # `Source.finish` sets `source`; a format that does not call it leaves `source` empty.
             if document.source != source.source:
-                document = replace(document, source=source.source, source_hash=source.source_hash)
+                document = replace(document, source=source.source, source_hash=source.source_hash, member=source.member)
             yield document
     except DAMAGE as error:
         raise unreadable(source.path, error) from error
@@ -302,6 +320,7 @@ def _named(path: str, asked: str) -> FileEntry:
 
 def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[FileEntry]:
     matched = False
+    ignored: Counter[str] = Counter()
     for relative, refusal in walk(folder, on_problem):
         path, format = os.path.join(folder, relative), _format_of(relative, asked)
         matched = matched or bool(format)
@@ -310,9 +329,13 @@ def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgn
         elif format:
             yield FileEntry(document_id(relative), path, format, named=False)
         elif not refusal:
+            ignored[suffix_of(relative)] += 1
             on_ignored(path)
     if not matched:
-        raise InputError(f"no file in this folder is of a known format; {_known_suffixes()}", path=folder)
+        found = f" ({summary(ignored)})" if ignored else ""
+        hint = _known_suffixes() if asked == "auto" else "leave out --format to recognise the format of each file"
+        kind = "a known format" if asked == "auto" else f"the format {asked}"
+        raise InputError(f"no file in this folder is of {kind}{found}; {hint}", path=folder)
 
 
 def _format_of(path: str, asked: str) -> str:

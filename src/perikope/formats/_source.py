@@ -53,6 +53,11 @@ class Source:
         """Whether the source can be pickled, kept, and read more than once."""
         return not isinstance(self.content, BoundedStream)
 
+    @property
+    def member(self) -> str:
+        """The archive and its member, as `Document.member` names them; empty for a file that is not in an archive."""
+        return self.id if self.id != self.source else ""
+
     def carried(self) -> Source:
         """The same source in portable form: a member of an archive is read into memory.
 
@@ -92,17 +97,20 @@ class Source:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise UnreadableFile(f"is not UTF-8 text (byte {error.start}); convert it to UTF-8", path=self.path) from None
+            line = data.count(b"\n", 0, error.start) + 1
+            raise UnreadableFile("is not UTF-8 text; convert it to UTF-8", path=self.path, line=line) from None
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def finish(self, builder: TreeBuilder) -> Document:
         """Build the only document of this source; raises `UnreadableFile` if the document is empty."""
         builder.source, builder.source_hash = self.source, self.source_hash
-        builder.member = self.id if self.id != self.source else ""
+        builder.member = self.member
         try:
             return builder.build()
         except InputError as error:
-            raise UnreadableFile(str(error), path=self.path) from None
+            # If the document is named by the path of its file, the message would name the file twice.
+            message = str(error).removeprefix(f"document {self.id!r} ")
+            raise UnreadableFile(message, path=self.path) from None
 
 
 @contextmanager

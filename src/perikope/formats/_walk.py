@@ -6,14 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 
 from perikope.core.errors import UnreadableFile
+from perikope.core.files import MANIFEST_FILE
+from perikope.core.locks import LOCK_FILE
 from perikope.formats._source import unreadable
+
+INDEX_FILES = {MANIFEST_FILE, LOCK_FILE}
+"""The files that make a folder an index. An index in an indexed folder is no input."""
 
 
 def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[tuple[str, str]]:
     """Yield the relative path of each file under a folder, sorted, and the reason why it cannot be opened, or "".
 
-    Hidden files, links to folders and links out of the folder are left out. `on_problem` is called with the error for
-    each folder that cannot be read.
+    Hidden files, links to folders, links out of the folder and the files of indexes are left out. `on_problem` is
+    called with the error for each folder that cannot be read.
     """
     root = os.path.realpath(folder)
     # A stack, not recursion, because folders may be nested deeper than Python's limit on calls. It holds only the names
@@ -49,6 +54,8 @@ def _entries(folder: str, relative: str, root: str, on_problem: Callable[[Unread
                 names.append(entry.name)
     except OSError as error:
         on_problem(unreadable(path, error))
+        return iter(())
+    if INDEX_FILES.issubset(names):
         return iter(())
     names.sort()
     return ((os.path.join(relative, name), refusals.get(name, "")) for name in names)

@@ -128,8 +128,9 @@ class Problems:
             return
         if self._count == 1 and not self.read:
             raise self._first
-        problem = UnreadableFile(f"{self._first} ({self._count} of the {self._count + self.read} documents in this file are left out)")
-        problem.path, problem.line, problem.partly = self._first.path, self._first.line, self.read > 0
+        first, left_out = self._first, f"{self._count} of the {self._count + self.read} documents in this file are left out"
+        problem = UnreadableFile(f"{first.reason} ({left_out})", path=first.path, line=first.line)
+        problem.partly = self.read > 0
         raise problem
 
 

@@ -184,6 +184,7 @@ class _Record:
         language = _language(record) or self.source.language
         self.builder = TreeBuilder(id, title=_text(record, "title"), language=language, metadata=metadata, cites=_texts(record, "cites"))
         self.builder.source, self.builder.source_hash = self.source.source, self.source.source_hash
+        self.builder.member = self.source.member
         self.children(record, 0)
         return self.builder.build()
 

@@ -45,7 +45,9 @@ def walk_for(tree: XmlDocument, source: Source) -> Walk:
     if profile is None:
         for_root = [profile.name for profile in known if not profile.roots or tree.root.tag in profile.roots]
         roots = ", ".join(dict.fromkeys(f"<{root}>" for profile in known for root in profile.roots))
-        why = f"but does not meet `when` of the profile {' or '.join(for_root)}" if for_root else f"which is none of {roots}"
+        why = "which no built-in profile describes" if source.format == "xml" else f"which is none of {roots}"
+        if for_root:
+            why = f"but does not meet `when` of the profile {' or '.join(for_root)}"
         message = f"is XML with the root <{tree.root.tag}>, {why}; write a profile for it and give it as --format PROFILE.toml"
         raise UnreadableFile(message, path=source.path, line=tree.first_line)
     return WALKS[profile.walk](profile, tree.root)

@@ -7,7 +7,8 @@ import os
 import secrets
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -16,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from perikope.core import files
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError, InputError, UncommittedWarning, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
+from perikope.index.duplicates import Duplicate
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
@@ -44,6 +47,23 @@ nothing. A longer one begins a segment of its own, which is dropped if it fails.
 if not sys.warnoptions:
     # Python ignores resource warnings by default, but this one is about lost documents. Options of the user count more.
     warnings.simplefilter("default", UncommittedWarning)
+
+SourceKey = tuple[str, str]
+"""The file that a document was read from, and the hash of the file's content."""
+OnDuplicate = Callable[[Duplicate], None]
+Keeps = Callable[[str, SourceKey, SourceKey], bool]
+"""A function of an id and two files: whether the indexed document with this id, which was read from the first file,
+stays if the second file has a document with this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSegment:
+    """A segment that another process has written: its manifest entry, and the order of its documents."""
+
+    entry: dict[str, Any]
+    order: Integers
+    """One number per document. A smaller number means an earlier document, in all segments of the same build. Documents
+    of one segment with the same number are in the order of the segment."""
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
@@ -82,9 +102,17 @@ def _is_foreign(path: Path) -> bool:
 class _Addition:
     """The documents of one call of `IndexWriter.add`, so that they can be withdrawn if the call fails."""
 
+    first: int
+    """The number of the first pending document of this call."""
+    stored: int
+    """The number of documents that the builder got before."""
     ids: list[str] = field(default_factory=list)
     replaced: list[int] = field(default_factory=list)
     """The numbers of the documents that this call replaces."""
+    superseded: list[tuple[str, int]] = field(default_factory=list)
+    """The ids and numbers of pending documents of earlier calls that this call replaces."""
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    """What this call has added to `IndexWriter.left_out`."""
     waiting: list[tuple[Document, bytes]] = field(default_factory=list)
     """Accepted documents with their records, which the builder does not have yet."""
     characters: int = 0
@@ -126,15 +154,27 @@ class IndexWriter:
         self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
         self._written = 0
-        # The ids of documents added since the last commit, each with the file it came from.
-        self._pending: dict[str, str] = {}
+        # The documents added since the last commit: the number of each by id, and the file of each by number.
+        self._pending: dict[str, int] = {}
+        self._pending_sources: list[str] = []
+        # The number of documents that the builder got, and the number of the first document of each new segment,
+        # including the one that is being built.
+        self._stored = 0
+        self._first_pending = [0]
+        # The documents of new segments that are not committed, by the position of the segment in `_new`.
+        self._dropped: dict[int, list[int]] = {}
         # The numbers in the snapshot of the documents to delete.
         self._deleted: set[int] = set()
+        self.replaced = 0
+        """The number of documents in the snapshot that the next commit replaces."""
+        self.left_out: dict[str, set[str]] = {source: set(firsts) for source, firsts in snapshot.manifest.left_out.items()}
+        """The files with documents that were left out, as in the manifest."""
 
     @property
     def changed(self) -> bool:
         """Whether there are changes to commit."""
-        return bool(self._new or len(self._builder) or self._deleted)
+        kept = any(len(self._dropped.get(number, ())) < entry["documents"] for number, entry in enumerate(self._new))
+        return kept or bool(len(self._builder) or self._deleted)
 
     @property
     def changes(self) -> str:
@@ -148,23 +188,31 @@ class IndexWriter:
         """The number of documents that the next commit deletes, including documents that it replaces."""
         return len(self._deleted)
 
-    def add(self, documents: Iterable[Document], *, replace: bool = False, on_duplicate: Callable[[Document], None] | None = None) -> None:
+    def add(
+        self, documents: Iterable[Document], *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+    ) -> None:
         """Add documents. They become visible with `commit`.
 
-        If the index already has a document with the same id, this is an error; with `replace`, the old document is
-        deleted. If several added documents have the same id, this is an error too; with `on_duplicate`, the first is
-        added and the function is called with each of the others.
+        If the index already has a document with the same id, the new one is a duplicate. With `replace`, the old
+        document is deleted instead, unless `keeps` returns true. If several of `documents` have the same id, all but
+        the first are duplicates. Duplicates are left out, and `on_duplicate` is called with each of them. Without
+        `on_duplicate`, a duplicate is an error.
 
         After an error, none of the documents of this call is added. Documents of earlier calls still are.
         """
         self._check_usable()
-        addition = _Addition()
+        addition = _Addition(len(self._pending_sources), self._stored)
         try:
             for document in documents:
-                if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
-                    on_duplicate(document)
-                    continue
-                self._accept(document, replace, addition)
+                if not isinstance(document, Document):
+                    raise UsageError(
+                        f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
+                        "TreeBuilder, or dictionaries with the keys of JSON Lines"
+                    )
+                record = encode_record(document)
+                if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
+                    addition.waiting.append((document, record))
+                    addition.characters += len(document.text)
                 if addition.characters >= WAITING_CHARACTERS:
                     self._begin_segment(addition)
                     self._store(addition)
@@ -173,26 +221,36 @@ class IndexWriter:
             self._withdraw(addition)
             raise
 
-    def _accept(self, document: Document, replace: bool, addition: _Addition) -> None:
-        """Check a document and put it into the addition. After an error nothing has changed."""
-        if not isinstance(document, Document):
-            raise UsageError(
-                f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder, or "
-                "dictionaries with the keys of JSON Lines"
-            )
-        old = self.snapshot.find_document(document.id)
-        if document.id in self._pending:
-            raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
-        if old >= 0 and old not in self._deleted and not replace:
-            raise InputError(_already_there(document.id))
-        record = encode_record(document)
-        if old >= 0 and old not in self._deleted:
-            self._deleted.add(old)
-            addition.replaced.append(old)
-        self._pending[document.id] = document.source
-        addition.ids.append(document.id)
-        addition.waiting.append((document, record))
-        addition.characters += len(document.text)
+    def _accept(
+        self, id: str, source: SourceKey, addition: _Addition, replace: bool, keeps: Keeps | None, on_duplicate: OnDuplicate | None
+    ) -> bool:
+        """Whether a document is added. If not, it is a duplicate, which is reported. Documents must come in order."""
+        duplicate = None
+        if replace and self._pending.get(id, addition.first) < addition.first:
+            self._supersede(id, addition)
+        if id in self._pending:
+            duplicate = Duplicate(id, source[0], self._pending_sources[self._pending[id]])
+        elif (old := self.snapshot.find_document(id)) >= 0 and old not in self._deleted:
+            segment, local = self.snapshot.locate(old)
+            first = segment.source(local)
+            if not replace or (keeps is not None and keeps(id, first, source)):
+                duplicate = Duplicate(id, source[0], first[0], indexed=not replace)
+            else:
+                self._deleted.add(old)
+                addition.replaced.append(old)
+                self.replaced += 1
+                if keeps is None:
+                    self.note_left_out(first[0], source[0], addition)
+        if duplicate is None:
+            self._pending[id] = len(self._pending_sources)
+            self._pending_sources.append(source[0])
+            addition.ids.append(id)
+        elif on_duplicate is None:
+            raise InputError(duplicate.refusal())
+        else:
+            self.note_left_out(source[0], duplicate.first, addition)
+            on_duplicate(duplicate)
+        return duplicate is None
 
     def _begin_segment(self, addition: _Addition) -> None:
         """Let the documents of a long addition begin a new segment, so that they can be withdrawn with it."""
@@ -207,6 +265,7 @@ class IndexWriter:
         with self._all_or_nothing():
             for document, record in addition.waiting:
                 self._builder.add(document, record)
+                self._stored += 1
                 if self._builder.memory > self.memory:
                     self._flush()
         addition.waiting.clear()
@@ -216,32 +275,59 @@ class IndexWriter:
         """Undo an addition that failed. Documents of earlier additions stay."""
         for id in addition.ids:
             del self._pending[id]
+        for id, number in addition.superseded:
+            self._pending[id] = number
+            segment, local = self._place_of(number)
+            self._dropped[segment].remove(local)
+        del self._pending_sources[addition.first :]
         self._deleted.difference_update(addition.replaced)
+        self.replaced -= len(addition.replaced)
+        for source, first in addition.left_out:
+            self.left_out[source].remove(first)
         if addition.first_segment is not None:
             del self._new[addition.first_segment :]
+            del self._first_pending[addition.first_segment + 1 :]
             self._builder = SegmentBuilder(self.snapshot.analyzer)
+            self._stored = addition.stored
 
-    def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
-        """Add segments that other processes have written into the folder. `entries` are their manifest entries.
+    def note_left_out(self, source: str, first: str, addition: _Addition | None = None) -> None:
+        """Note that a document of the file `source` is left out in favour of a document of the file `first`."""
+        if source and source != first and first not in self.left_out.setdefault(source, set()):
+            self.left_out[source].add(first)
+            if addition is not None:
+                addition.left_out.append((source, first))
 
-        Ids that the index already has, and ids that occur twice, are handled as in `add` without `on_duplicate`.
+    def _supersede(self, id: str, addition: _Addition) -> None:
+        """Drop a document that an earlier call of `add` has added since the last commit."""
+        number = self._pending.pop(id)
+        segment, local = self._place_of(number)
+        self._dropped.setdefault(segment, []).append(local)
+        addition.superseded.append((id, number))
+
+    def _place_of(self, number: int) -> tuple[int, int]:
+        """The new segment of a pending document, as an index of `_new`, and its number in that segment."""
+        segment = bisect_right(self._first_pending, number) - 1
+        return segment, number - self._first_pending[segment]
+
+    def adopt(
+        self,
+        written: Sequence[WrittenSegment],
+        *,
+        replace: bool = False,
+        keeps: Keeps | None = None,
+        on_duplicate: OnDuplicate | None = None,
+    ) -> None:
+        """Add segments that other processes have written into the folder, as the only change of a commit.
+
+        Documents are handled as if they were added in the order that the segments state; see `add`.
         """
-        segments = [Segment(self.folder, entry) for entry in entries]
-        for i, segment in enumerate(segments):
-            for other in segments[:i]:
-                for id in _common_ids(segment, other):
-                    sources = [holder.source(holder.document_number(id))[0] for holder in (other, segment)]
-                    raise InputError(_given_twice(id, *sorted(sources)))
-            for base, old in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
-                for id in _common_ids(segment, old):
-                    number = int(base) + old.document_number(id)
-                    if not replace and number not in self._deleted:
-                        raise InputError(_already_there(id))
-                    self._deleted.add(number)
-            duplicate = _duplicate(segment)
-            if duplicate is not None:
-                raise InputError(_given_twice(*duplicate))
-        self._new += entries
+        segments = [Segment(self.folder, one.entry) for one in written]
+        addition = _Addition(0, 0)
+        for _, number, local in sorted(_contested(segments, self.snapshot.segments, [one.order for one in written])):
+            segment = segments[number]
+            if not self._accept(segment.document_id(local), segment.source(local), addition, replace, keeps, on_duplicate):
+                self._dropped.setdefault(number, []).append(local)
+        self._new += [one.entry for one in written]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete the documents with these ids and return their number.
@@ -272,7 +358,7 @@ class IndexWriter:
                 if len(self._builder):
                     self._flush()
                 entries = self._with_tombstones()
-                self._publish([*entries, *self._new])
+                self._publish([*entries, *self._without_dropped()])
             # The commit is durable now. Merging may fail (a full disk, a damaged segment) without harm to the index.
             try:
                 self._tidy()
@@ -364,6 +450,7 @@ class IndexWriter:
         self._written += 1
         self._new.append(self._builder.write(path))
         self._builder = SegmentBuilder(self.snapshot.analyzer)
+        self._first_pending.append(self._stored)
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
         """Write tombstones for deleted documents.
@@ -382,11 +469,24 @@ class IndexWriter:
                 entries.append(entry)
         return entries
 
+    def _without_dropped(self) -> list[dict[str, Any]]:
+        """The manifest entries of the new segments, with tombstones for the documents that are not committed."""
+        entries = []
+        for number, entry in enumerate(self._new):
+            if dropped := self._dropped.get(number):
+                if len(dropped) == entry["documents"]:
+                    continue
+                tombstones = bury(Segment(self.folder, entry), np.array(dropped, np.int64))
+                entry = {**entry, "deleted": tombstones.write(self.segment_path(f"dropped-{number}"))}
+            entries.append(entry)
+        return entries
+
     def _publish(self, entries: list[dict[str, Any]]) -> None:
         """Make these segments the content of the index, then remove the files that they replace."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
         # The segments are opened before the manifest is replaced: those that cannot be read must not be committed.
         snapshot = Snapshot(self.folder, manifest)
+        manifest = snapshot.manifest = replace(manifest, left_out=_of_indexed_files(self.left_out, snapshot))
         if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
             raise InputError(TOO_MANY_PARTS)
         files.sync_folder(self.folder)
@@ -445,35 +545,26 @@ class IndexWriter:
         return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 
 
-def _already_there(id: str) -> str:
-    return (
-        f"document {id!r} is already in the index: replace it (--replace, in Python replace=True), or change one of the two ids; "
-        "if the id is the path of a file inside the indexed folder, index the folder that contains both files"
-    )
-
-
-def _given_twice(id: str, first: str, second: str) -> str:
-    where = f" by {first} and {second}" if first != second else f" in {first}" if first else ""
-    return f"document {id!r} is given twice{where}: keep only the first (--duplicates first), or change one of the ids"
-
-
 def _tokens(segment: Segment) -> int:
     return int(segment.entry["tokens"])
 
 
-def _common_ids(segment: Segment, other: Segment) -> list[str]:
-    """The sorted ids that documents of `segment` share with live documents of `other`."""
-    shared = np.isin(segment["document_hash"], other["document_hash"])
-    ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][shared]]
-    return sorted(id for id in ids if other.document_number(id) >= 0)
+def _contested(segments: Sequence[Segment], old: Sequence[Segment], orders: Sequence[Integers]) -> Iterator[tuple[int, int, int]]:
+    """Yield the documents of new segments whose id may occur more than once in new and old segments.
+
+    Yields the number in `orders`, the number of the segment, and the number in the segment of each document.
+    """
+    hashes: Array = np.concatenate([segment["document_hash"] for segment in [*segments, *old]] or [np.zeros(0, np.uint64)])
+    hashes.sort()
+    repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    for number, (segment, order) in enumerate(zip(segments, orders, strict=True)):
+        for local in segment["document_of_hash"][np.isin(segment["document_hash"], repeated)].tolist():
+            yield int(order[local]), number, local
 
 
-def _duplicate(segment: Segment) -> tuple[str, str, str] | None:
-    """An id that two documents of the segment have, and the files of these two documents; None if all ids differ."""
-    hashes = segment["document_hash"]
-    for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
-        pair = sorted(int(segment["document_of_hash"][at + i]) for i in (0, 1))
-        first, second = map(segment.document_id, pair)
-        if first == second:
-            return first, segment.source(pair[0])[0], segment.source(pair[1])[0]
-    return None
+def _of_indexed_files(left_out: Mapping[str, set[str]], snapshot: Snapshot) -> dict[str, list[str]]:
+    """The entries of `left_out` for files that have documents in the index. Other files are always read again."""
+    if not left_out:
+        return {}
+    indexed = {source for segment in snapshot.segments for source in segment.live_sources()}
+    return {source: sorted(firsts) for source, firsts in sorted(left_out.items()) if firsts and source in indexed}

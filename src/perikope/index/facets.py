@@ -17,13 +17,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
+from typing import cast
 
 import numpy as np
 import orjson
 
 from perikope.core.arrays import Array
 from perikope.core.errors import IndexFormatError
-from perikope.index.columns import ColumnFile, ColumnWriter, narrow
+from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
 from perikope.index.layout import offsets, ranges
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
@@ -149,6 +150,11 @@ class Facets:
         self.first_value, self.first_document = columns["facet.first_value"], columns["facet.first_document"]
         self._document = columns["facet.document"]
 
+    @classmethod
+    def of(cls, built: FacetBuilder, documents: int) -> Facets:
+        """The facets that `built` has collected, in memory. `documents` is the number of documents."""
+        return cls(cast(ColumnFile, _BuiltColumns(built.columns())), documents)
+
     @cached_property
     def fields(self) -> list[str]:
         """The names of all fields, sorted."""
@@ -238,6 +244,16 @@ class Facets:
     def damaged(self) -> IndexFormatError:
         """Make the error for columns of facets that contradict each other."""
         return self._columns.damaged("has damaged facets")
+
+
+class _BuiltColumns(dict[str, Array]):
+    """Columns in memory, with the methods of `ColumnFile` that `Facets` uses."""
+
+    def strings(self, name: str) -> Strings:
+        return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], name)
+
+    def damaged(self, what: str) -> IndexFormatError:
+        return IndexFormatError(f"the index {what}: restore it from a copy or build it again")
 
 
 def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: Sequence[Array], chunk: int) -> None:

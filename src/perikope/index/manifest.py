@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perikope.core import files
 from perikope.core.errors import IndexFormatError
 
-FILE = "manifest.json"
+FILE = files.MANIFEST_FILE
 FORMAT = 3
 _FILE_NAME = r"segment-[0-9A-Za-z-]+\.columns"
 
@@ -28,6 +29,11 @@ class Manifest:
     language: str
     segments: tuple[dict[str, Any], ...] = ()
     generation: int = 0
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
+    """The files with a document that was left out, because a document of another file has the same id.
+
+    Each is listed with these other files. If one of them changes, the file must be read again.
+    """
 
     @property
     def fingerprint(self) -> str:
@@ -56,7 +62,8 @@ def load(folder: Path) -> Manifest:
         raise IndexFormatError(f"{folder} has index format {version}, this program reads {FORMAT}: build the index again")
     try:
         checksum = content.pop("checksum")
-        manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"])
+        left_out = content.get("left_out", {})
+        manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"], left_out)
         if checksum != _checksum(content) or not _sound(manifest):
             raise ValueError("damaged")
         return manifest
@@ -73,9 +80,11 @@ def replace(folder: Path, manifest: Manifest) -> None:
         "language": manifest.language,
         "segments": list(manifest.segments),
     }
+    if manifest.left_out:
+        content["left_out"] = dict(manifest.left_out)
     content["checksum"] = _checksum(content)
     with files.replacing_binary(folder / FILE) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+        file.write(json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
 
 
 def _sound(manifest: Manifest) -> bool:
@@ -86,6 +95,8 @@ def _sound(manifest: Manifest) -> bool:
     return (
         isinstance(manifest.analysis, dict)
         and isinstance(manifest.language, str)
+        and isinstance(manifest.left_out, dict)
+        and all(isinstance(source, str) for sources in manifest.left_out.values() for source in sources)
         and all(type(number) is int and number >= 0 for number in numbers)
         and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in entries)
         and len({entry["file"] for entry in entries}) == len(entries)
@@ -93,4 +104,4 @@ def _sound(manifest: Manifest) -> bool:
 
 
 def _checksum(content: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, ensure_ascii=False, sort_keys=True).encode())
+    return zlib.crc32(json.dumps(content, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass"))

@@ -59,6 +59,8 @@ def of_terms(value: Value | Array, terms: Array) -> Value | Array:
 
 _SHORT_RUN = 24
 """Groups of at most this many documents are sorted by insertion."""
+_FEW = 64
+"""This many documents are sorted by numpy, so that a search of a small index need not compile a kernel for it."""
 _LONG_ID = 64
 """Ids of at most this many bytes are compared as integers, eight bytes at a time."""
 
@@ -231,8 +233,11 @@ class Snapshot:
             names = segment.document_ids
             keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
         # Groups are usually small, since few documents have the same score.
-        order: Integers = order_runs(groups, keys, _SHORT_RUN)
-        return order if order.size == documents.size else np.lexsort((*keys[::-1], groups)).astype(np.int64)
+        if documents.size > _FEW:
+            order: Integers = order_runs(groups, keys, _SHORT_RUN)
+            if order.size == documents.size:
+                return order
+        return np.lexsort((*keys[::-1], groups)).astype(np.int64)
 
     def find_document(self, id: str) -> int:
         """The number of the live document with this id, or -1 if there is none."""

@@ -19,7 +19,7 @@ from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
-from perikope.kernels.dictionary import find_names, read_all
+from perikope.kernels.dictionary import find_names
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
@@ -107,8 +107,9 @@ class Segment:
     def numbers(self, column: str, rows: Integers) -> Integers:
         """The values of a column at these rows; the value is 0 if the row is negative."""
         values = self[column]
-        numbers: Integers = read_all(values.view(np.uint8), values.itemsize, rows)
-        return numbers
+        if not values.size:
+            return np.zeros(rows.size, np.int64)
+        return np.where(rows >= 0, values.take(rows, mode="clip"), 0).astype(np.int64)
 
     def term_counts(self, terms: Integers) -> Integers:
         """The counts of each term without deleted documents, as an array (4, terms).
@@ -268,6 +269,19 @@ class Segment:
         """The file that a document was read from, and the hash of the file's content at that time."""
         number = int(self["document.source"][document])
         return self._sources.text(number), self._source_hashes.text(number)
+
+    def source_name(self, number: int) -> str:
+        """The name of a file, by its number in the column `document.source`."""
+        return self._sources.text(number)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether some document was read from a file."""
+        return self._sources.data.size > 0
+
+    def live_sources(self) -> set[str]:
+        """The files that the live documents were read from."""
+        return {self._sources.text(number) for number in np.unique(self["document.source"][self.alive]).tolist()}
 
     def passages_of(self, document: int) -> range:
         """The numbers of a document's passages in the segment."""

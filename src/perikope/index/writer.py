@@ -43,8 +43,7 @@ class SegmentBuilder:
         self.document_ids: list[bytes] = []
         self._labels: dict[str, int] = {"": 0}
         self._parts: dict[int, int] = {}
-        self._sources: dict[str, int] = {}
-        self._source_hashes: list[str] = []
+        self._sources: dict[tuple[str, str], int] = {}
         self._document_source: list[int] = []
         self._languages: dict[str, int] = {}
         self._language_list: list[str] = []
@@ -120,8 +119,8 @@ class SegmentBuilder:
         layout.write_offsets(writer, "document.first_id", np.array(self._id_counts, np.int64))
         writer.write("id.span", narrow(np.array(self._id_spans, np.uint32)))
         writer.write_strings("ids", self._id_names)
-        writer.write_strings("sources", [name.encode("utf-8", "surrogatepass") for name in self._sources])
-        writer.write_strings("source_hashes", [text.encode() for text in self._source_hashes])
+        writer.write_strings("sources", [name.encode("utf-8", "surrogatepass") for name, _ in self._sources])
+        writer.write_strings("source_hashes", [code.encode() for _, code in self._sources])
 
     def _write_postings(self, writer: ColumnWriter, column: dict[str, Array], tokens: Array, first_token: Array, terms: int) -> None:
         postings = invert(tokens, first_token, terms)
@@ -168,9 +167,8 @@ class SegmentBuilder:
         return number
 
     def _source(self, document: Document) -> int:
-        if document.source not in self._sources:
-            self._source_hashes.append(document.source_hash)
-        return self._sources.setdefault(document.source, len(self._sources))
+        # The hash distinguishes files of two indexed folders that have the same path in their folder.
+        return self._sources.setdefault((document.source, document.source_hash), len(self._sources))
 
 
 class _Batch:

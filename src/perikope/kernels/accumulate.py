@@ -23,11 +23,13 @@ import numpy as np
 
 from perikope.core.arrays import Bytes, Floats, Integers, Unsigned16
 from perikope.kernels.dictionary import read
-from perikope.kernels.jit import kernel, step
-from perikope.kernels.ordered import enlarged, lower_bound
+from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import enlarged, lower_bound, select, sort_pairs
 
 WINDOW = 1 << 16
 """Number of documents per window."""
+SMALL = 1 << 12
+"""Maximum number of documents of a segment for `best_of_small_segment`."""
 SOUND, DAMAGED, FULL = 0, 1, 2
 """Status that `best_of_segment` returns."""
 SLACK = 1e-9
@@ -81,10 +83,7 @@ class ContributionTables(NamedTuple):
     rare_values: Floats
     """Shape (coefficients, rare postings): the contributions of the rare postings."""
     largest: Floats
-    """For each coefficient, the largest value in its layer or layers.
-
-    A term adds at most the sum of its coefficients times these values.
-    """
+    """For each coefficient, the largest value in its layer or layers; `WeightedTerms.bounds` depends on it."""
     layers_per_term: int
     """Term number t uses the layers from `t · layers_per_term` on. 0 means that all terms use the same layers."""
 
@@ -99,10 +98,24 @@ class WeightedTerms(NamedTuple):
     background: Floats
     """A value per length class, which is added to the score of each matching document; empty for none."""
     sums_grow: bool
-    """Whether all contributions are positive and there is no background.
+    """Whether all contributions are positive and there is no background. Sums then only grow."""
+    bounds: Floats
+    """Upper bound of what each term adds to a document, if sums grow; otherwise any values."""
 
-    Sums then only grow, and `ContributionTables.largest` gives an upper bound.
-    """
+
+class AllowedDocuments(NamedTuple):
+    """The documents of a segment that may be results; two empty arrays if all may."""
+
+    mask: Bytes
+    """1 for each document of the segment that may be a result, else 0."""
+    in_window: Integers
+    """Number of such documents in each window."""
+
+
+def allowed_documents(mask: Bytes) -> AllowedDocuments:
+    """The allowed documents by a mask with one value per document, 0 or 1. An empty mask allows all documents."""
+    counts = [np.count_nonzero(mask[first : first + WINDOW]) for first in range(0, mask.size, WINDOW)]
+    return AllowedDocuments(mask, np.array(counts, np.int64))
 
 
 class BestDocuments(NamedTuple):
@@ -167,17 +180,17 @@ class _Window(NamedTuple):
 
 @kernel
 def best_of_segment(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: Bytes, base: int,
+    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
     best: BestDocuments, buffers: WindowBuffers,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Add the best documents of a segment to the best documents so far.
 
-    `allowed` has 1 for each document of the segment that may be a result, else 0; it is empty if all may. `base` is the
-    number of the segment's first document. All numbers in `best` must be below `base`.
+    `base` is the number of the segment's first document. All numbers in `best` must be below `base`.
 
     Returns the new values of `best.held` and `best.threshold`, and a status. `SOUND` means success. `DAMAGED` means
-    that postings lie outside their window or segment. `FULL` means that `best` has no room for all documents that tie;
-    the documents of this segment have been removed again, and the caller must call again with more room.
+    that postings lie outside their window or segment. `FULL` means that `best` has no room for the candidates of a
+    window, of which there are at most `WINDOW`. The caller must then remove the documents of this segment, whose
+    numbers are at least `base`, and call again with more room.
     """
     next_list = terms.lists[0].copy()
     held, threshold = best.held, best.threshold
@@ -195,7 +208,7 @@ def best_of_segment(
         if window.permitted == 0:
             continue
         added = 0
-        if allowed.size and window.permitted * window.lists * _FEW < window.postings:
+        if window.allowed.size and window.permitted * window.lists * _FEW < window.postings:
             candidates = _choose_allowed(window.allowed, buffers)
         else:
             added, threshold = _add_lists(postings, terms, tables, window, buffers, best.k, threshold)
@@ -204,9 +217,61 @@ def best_of_segment(
             candidates = _choose_added(postings.documents, window, added, terms.sums_grow, threshold, buffers)
         candidates = _look_up_lists(postings, terms, tables, window, added, threshold, buffers, candidates)
         _add_background(postings.length_class, terms.background, window.base, buffers, candidates)
-        held, threshold, full = _keep_best(buffers, candidates, base + window.base, best, held, threshold)
-        if full:
-            return _drop_from(best, held, base), threshold, FULL
+        if held + candidates > best.documents.size:
+            return held, threshold, FULL
+        held = _keep_best(buffers, candidates, base + window.base, best, held, threshold)
+        if held >= best.k:
+            held, lowest = _shrink(best.documents, best.scores, held, best.k)
+            threshold = max(threshold, lowest)
+
+
+@kernel
+def best_of_small_segment(
+    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
+    best: BestDocuments, buffers: WindowBuffers,
+) -> tuple[int, float, int]:  # fmt: skip
+    """Do the same as `best_of_segment`, for a segment of at most `SMALL` documents. The results are equal to the bit.
+
+    All lists are added, since skipping saves nothing in a small segment. This kernel is compiled in a fifth of the
+    time, and most first searches need no other.
+    """
+    first_posting, size = postings.first_posting, postings.posting_size
+    documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
+    table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
+    sums, seen, mask, background = buffers.sums, buffers.seen, allowed.mask, terms.background
+    held, threshold = best.held, best.threshold
+    if held + postings.count > best.documents.size:
+        return held, threshold, FULL
+    state = SOUND
+    for term in range(terms.lists.shape[1]):
+        at, end_list = terms.lists[0, term], terms.lists[1, term]
+        if at >= end_list:
+            continue
+        first, end = read(first_posting, size, at), read(first_posting, size, at + 1)
+        if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(documents[first:end], postings.count):
+            state = DAMAGED
+            break
+        coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
+        for posting in range(first, end):
+            document = documents[posting]
+            column = columns[document]
+            sums[document] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
+            seen[document] = 1
+    for document in range(postings.count):
+        if seen[document] != 0:
+            score = sums[document]
+            if background.size:
+                score += background[postings.length_class[document]]
+            if score >= threshold and (mask.size == 0 or mask[document] != 0):
+                best.documents[held] = base + document
+                best.scores[held] = score
+                held += 1
+            sums[document] = 0.0
+            seen[document] = 0
+    if held >= best.k:
+        held, lowest = _shrink(best.documents, best.scores, held, best.k)
+        threshold = max(threshold, lowest)
+    return held, threshold, state
 
 
 @step
@@ -224,8 +289,9 @@ def _next_window(window_of_list: Unsigned16, next_list: Integers, end_list: Inte
 
 @step
 def _open_window(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: Bytes, number: int, next_list: Integers
-) -> _Window:
+    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, number: int,
+    next_list: Integers,
+) -> _Window:  # fmt: skip
     """Collect the lists of the window with this number, and move `next_list` past them."""
     base = number * WINDOW
     size = min(postings.count - base, WINDOW)
@@ -248,12 +314,9 @@ def _open_window(
     bound_from = np.empty(lists + 1)
     bound_from[lists] = 0.0
     for at in range(lists - 1, -1, -1):
-        bound = 0.0
-        for j in range(tables.largest.size):
-            bound += terms.coefficients[term_of_list[at], j] * tables.largest[j]
-        bound_from[at] = bound_from[at + 1] + bound
-    here = allowed[base : base + size]
-    permitted = _permitted(here) if allowed.size else size
+        bound_from[at] = bound_from[at + 1] + terms.bounds[term_of_list[at]]
+    here = allowed.mask[base : base + size]
+    permitted = allowed.in_window[number] if here.size else size
     columns = tables.column_of_document[base : base + WINDOW]
     return _Window(base, size, columns, here, permitted, lists, total, first, end, term_of_list, bound_from)
 
@@ -268,7 +331,7 @@ def _postings_of(window: _Window, lists: int) -> int:
     return count
 
 
-@kernel
+@step
 def _beyond(documents: Unsigned16, size: int) -> bool:
     """Whether any document of a list is outside a window of this size.
 
@@ -281,25 +344,6 @@ def _beyond(documents: Unsigned16, size: int) -> bool:
     return some != 0
 
 
-@kernel
-def _permitted(allowed: Bytes) -> int:
-    """The number of ones in an array of 0 and 1.
-
-    Each block of 64 is counted in one byte, which is several times faster than counting everything in 64 bits.
-    """
-    count = 0
-    whole = allowed.size - allowed.size % _BLOCK
-    for first in range(0, whole, _BLOCK):
-        block = allowed[first : first + _BLOCK]
-        some = np.uint8(0)
-        for i in range(_BLOCK):
-            some += block[i]
-        count += some
-    for i in range(whole, allowed.size):
-        count += allowed[i]
-    return count
-
-
 @step
 def _choose_allowed(allowed: Bytes, buffers: WindowBuffers) -> int:
     """Make all allowed documents candidates, with value 0 and not matched; return their number."""
@@ -307,7 +351,10 @@ def _choose_allowed(allowed: Bytes, buffers: WindowBuffers) -> int:
     count = 0
     for first in range(0, allowed.size, _BLOCK):
         block = allowed[first : first + _BLOCK]
-        if _permitted(block):
+        some = np.uint8(0)
+        for i in range(block.size):  # without a branch, so that many are examined at once
+            some |= block[i]
+        if some != 0:
             for i in range(block.size):
                 if block[i] != 0:
                     chosen[count] = first + i
@@ -375,15 +422,14 @@ def _add_list(
         else:
             _add_all(documents, frequencies, coefficients[0], tables.values[layer], columns, sums)
         return
-    layers = tables.values[layer : layer + coefficients.size]
-    rows, rare_values = tables.rows, tables.rare_values
+    table, rows, rare_values = tables.values, tables.rows, tables.rare_values
     for i in range(documents.size):
         document = documents[i]
-        sums[document] += _contribution(frequencies[i], first + i, columns[document], coefficients, layers, rows, rare, rare_values)
+        sums[document] += _contribution(frequencies[i], first + i, columns[document], coefficients, layer, table, rows, rare, rare_values)
         seen[document] = not terms.sums_grow
 
 
-@kernel
+@inner
 def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
     """Add the contributions of a list to `sums`, which has one value per document of the window.
 
@@ -395,7 +441,7 @@ def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, tabl
         sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@kernel
+@inner
 def _add_allowed(
     documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats, allowed: Bytes
 ) -> None:
@@ -409,12 +455,15 @@ def _add_allowed(
             sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@kernel
+@inner
 def _contribution(
-    frequency: int, posting: int, column: int, coefficients: Floats, layers: Floats,
-    rows: int, rare_postings: Integers, rare_values: Floats,
+    frequency: int, posting: int, column: int, coefficients: Floats, layer: int, values: Floats, rows: int,
+    rare_postings: Integers, rare_values: Floats,
 ) -> float:  # fmt: skip
-    """The contribution of one posting: the sum of its term's coefficients times the values of the term's layers."""
+    """The contribution of one posting: the sum of its term's coefficients times the values of the term's layers.
+
+    `layer` is the first of these layers.
+    """
     value = 0.0
     if frequency >= rows:
         at = lower_bound(rare_postings, 0, rare_postings.size, posting)
@@ -423,14 +472,14 @@ def _contribution(
                 value += coefficients[j] * rare_values[j, at]
     else:
         for j in range(coefficients.size):
-            value += coefficients[j] * layers[j, frequency, column]
+            value += coefficients[j] * values[layer + j, frequency, column]
     return value
 
 
 # The threshold: the minimum sum of a result
 
 
-@kernel
+@inner
 def _reaching(sums: Floats, cut: float) -> int:
     """The number of sums that are at least `cut`. The loop has no branch, so that many sums are compared at once."""
     count = 0
@@ -439,7 +488,7 @@ def _reaching(sums: Floats, cut: float) -> int:
     return count
 
 
-@kernel
+@inner
 def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     """The number of sums of allowed documents that are at least `cut`."""
     count = 0
@@ -448,7 +497,7 @@ def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     return count
 
 
-@kernel
+@step
 def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
     """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum."""
     best = np.empty(2 * k + 2 * _BLOCK)
@@ -461,13 +510,14 @@ def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
                     best[held] = sums[i]
                     held += 1
             if held > 2 * k + _BLOCK:
-                best[:k] = np.partition(best[:held], held - k)[held - k :]
+                threshold = select(best, held, held - k)
+                for i in range(k):
+                    best[i] = best[held - k + i]
                 held = k
-                threshold = best[:k].min()
-    return np.partition(best[:held], held - k)[held - k] if held >= k else 0.0
+    return select(best, held, held - k) if held >= k else 0.0
 
 
-@kernel
+@inner
 def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
     """A value that the sums of at least k allowed documents reach, near the k-th highest sum; 0 if none is found.
 
@@ -486,7 +536,7 @@ def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
     expected = k / step
     rank = np.int64(expected + 2 * np.sqrt(expected)) + 1
     while rank < held:
-        value = np.partition(sample[:held], held - rank)[held - rank]
+        value = select(sample, held, held - rank)
         if value <= 0.0:
             return 0.0
         reaching = _reaching(sums, value) if allowed.size == 0 else _reaching_allowed(sums, value, allowed)
@@ -518,7 +568,7 @@ def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow:
     return count
 
 
-@kernel
+@step
 def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool, cut: float, chosen: Integers, values: Floats) -> int:
     """Make allowed documents whose sum is at least `cut` candidates; return their number.
 
@@ -556,9 +606,7 @@ def _take_from_lists(documents: Unsigned16, window: _Window, added: int, sums_gr
                     count += 1
                 sums[document] = 0.0
                 seen[document] = 0
-    order = np.argsort(chosen[:count])
-    chosen[:count] = chosen[:count][order]
-    values[:count] = values[:count][order]
+    sort_pairs(chosen, values, count)
     return count
 
 
@@ -604,17 +652,16 @@ def _look_up(
     documents, frequencies, columns = postings.documents, postings.frequencies, window.columns
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     term = window.term[at]
-    coefficients = terms.coefficients[term]
-    layer = term * tables.layers_per_term
-    layers = tables.values[layer : layer + coefficients.size]
-    rows, rare, rare_values = tables.rows, tables.rare_postings, tables.rare_values
+    coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
+    table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
     posting, end = window.first[at], window.end[at]
     i = 0
     while i < candidates and posting < end:
         wanted = chosen[i]
         posting = _gallop(documents, posting, end, wanted)
         if posting < end and documents[posting] == wanted:
-            values[i] += _contribution(frequencies[posting], posting, columns[wanted], coefficients, layers, rows, rare, rare_values)
+            column = columns[wanted]
+            values[i] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
             matched[i] = 1
             i += 1
         elif posting < end and (end - posting) * _FEW < candidates - i:
@@ -647,41 +694,29 @@ def _add_background(length_class: Unsigned16, background: Floats, base: int, buf
             values[i] += background[length_class[base + chosen[i]]]
 
 
-@kernel
-def _keep_best(
-    buffers: WindowBuffers, candidates: int, base: int, best: BestDocuments, held: int, threshold: float
-) -> tuple[int, float, bool]:
-    """Add the candidates that matched and reach the threshold to the best documents.
+@step
+def _keep_best(buffers: WindowBuffers, candidates: int, base: int, best: BestDocuments, held: int, threshold: float) -> int:
+    """Add the candidates that matched and reach the threshold to the best documents; return the new `held`.
 
-    `base` is the number of the window's first document. Returns the new `held` and `threshold`, and True if there is
-    not enough room.
+    `base` is the number of the window's first document.
     """
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
-    documents, scores, k = best.documents, best.scores, best.k
+    documents, scores = best.documents, best.scores
     for i in range(candidates):
-        if matched[i] == 0 or values[i] < threshold:
-            continue
-        if held == documents.size:
-            if held > k:
-                held, threshold = _shrink(documents, scores, held, k)
-            if 2 * held > documents.size:
-                return held, threshold, True
-            if values[i] < threshold:
-                continue
-        documents[held] = base + chosen[i]
-        scores[held] = values[i]
-        held += 1
-    if held > k:
-        held, threshold = _shrink(documents, scores, held, k)
-    elif held == k:
-        threshold = max(threshold, scores[:held].min())
-    return held, threshold, False
+        if matched[i] != 0 and values[i] >= threshold:
+            documents[held] = base + chosen[i]
+            scores[held] = values[i]
+            held += 1
+    return held
 
 
-@kernel
+@step
 def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int, float]:
     """Keep the k best documents and all that tie with the k-th best; return their number and the lowest score."""
-    threshold = np.partition(scores[:held], held - k)[held - k]
+    copy = np.empty(held)
+    for i in range(held):
+        copy[i] = scores[i]
+    threshold = select(copy, held, held - k)
     count = 0
     for i in range(held):
         if scores[i] >= threshold:
@@ -689,19 +724,6 @@ def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int
             scores[count] = scores[i]
             count += 1
     return count, threshold
-
-
-@step
-def _drop_from(best: BestDocuments, held: int, base: int) -> int:
-    """Remove the documents whose number is `base` or larger; return the number of documents left."""
-    documents, scores = best.documents, best.scores
-    count = 0
-    for i in range(held):
-        if documents[i] < base:
-            documents[count] = documents[i]
-            scores[count] = scores[i]
-            count += 1
-    return count
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask
-from perikope.kernels.jit import kernel, step
+from perikope.kernels.jit import inner, kernel, step
 from perikope.kernels.ordered import lower_bound
 
 
@@ -64,7 +64,7 @@ def _first(stretches: Stretches, count: int) -> Stretches:
     return Stretches(stretches.first_of_document, stretches.start[:count].copy(), stretches.end[:count].copy())
 
 
-@kernel
+@inner
 def _add(start: Integers, end: Integers, first: int, count: int, new_start: int, new_end: int) -> int:
     """Add a stretch to the stretches from index `first` to below `count`, and return the new count.
 

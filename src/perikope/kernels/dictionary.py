@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned32, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
-@kernel
+@inner
 def read(data: Bytes, size: int, index: int) -> int:
     """The unsigned number at an index of a column; `size` is the number of bytes per number: 1, 2, 4 or 8.
 
@@ -18,16 +18,6 @@ def read(data: Bytes, size: int, index: int) -> int:
     for i in range(size):
         value |= np.int64(data[index * size + i]) << (8 * i)
     return value
-
-
-@kernel
-def read_all(data: Bytes, size: int, indexes: Integers) -> Integers:
-    """The numbers at several indexes of a column, as by `read`; 0 for a negative index."""
-    values = np.zeros(indexes.size, np.int64)
-    for i in range(indexes.size):
-        if indexes[i] >= 0:
-            values[i] = read(data, size, indexes[i])
-    return values
 
 
 @kernel
@@ -43,9 +33,10 @@ def find_names(
     Name number n is `data[ends[n - 1] : ends[n]]`. `in_order` has the numbers of all names, sorted by their bytes. The
     wanted names are stored likewise in `wanted` and `wanted_ends`.
     """
-    numbers = np.full(wanted_ends.size, -1, np.int64)
-    begin = 0
+    numbers = np.empty(wanted_ends.size, np.int64)
+    begin = np.int64(0)
     for i in range(wanted_ends.size):
+        numbers[i] = -1
         end = wanted_ends[i]
         low, high = 0, in_order.size
         while low < high:
@@ -62,7 +53,7 @@ def find_names(
     return numbers
 
 
-@kernel
+@step
 def _compare(number: int, ends: Unsigned64, data: Bytes, wanted: Bytes, begin: int, end: int) -> int:
     """-1 if the name with this number comes before `wanted[begin:end]`, 0 if they are equal, 1 if it comes after."""
     at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask, Unsigned16
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 from perikope.kernels.ordered import lower_bound
 from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
@@ -104,7 +104,8 @@ def deepest_runs(
 @kernel
 def runs_of_positions(position: Integers32, first_position: Integers, run_end: Integers, first_run: Integers) -> Integers:
     """The run that contains each position, or NONE after the document's last run. Positions rise within a document."""
-    run_of_position = np.full(position.size, NONE, np.int64)
+    run_of_position = np.empty(position.size, np.int64)
+    run_of_position[:] = NONE
     for document in range(first_position.size - 1):
         run = first_run[document]
         for i in range(first_position[document], first_position[document + 1]):
@@ -123,7 +124,8 @@ def link_runs(run_span: Integers, spans: int) -> tuple[Integers32, Integers32]:
     """
     before = np.empty(run_span.size, np.int32)
     after = np.empty(run_span.size, np.int32)
-    last_run = np.full(spans, NONE, np.int32)
+    last_run = np.empty(spans, np.int32)
+    last_run[:] = NONE
     for run in range(run_span.size):
         span = run_span[run]
         before[run] = last_run[span] if span >= 0 else NONE
@@ -212,7 +214,7 @@ def count_marked(
     return marked, spans
 
 
-@kernel
+@inner
 def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
     """The number of wanted tokens before `token`. `before` has this number for each range's start, then the total."""
     at = lower_bound(wanted_first, 0, wanted_first.size, token)

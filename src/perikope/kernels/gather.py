@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.core.arrays import Bytes, Integers, Unsigned32
-from perikope.kernels.jit import kernel
+from perikope.core.arrays import Array, Bytes, Integers, Unsigned16, Unsigned32, frozen
+from perikope.kernels.jit import inner, kernel
 
 ONE = np.uintp(1)
 
@@ -28,57 +29,94 @@ def owners(first: Integers, end: Integers) -> Integers:
     return owner
 
 
-@kernel
-def read_ranges(data: Bytes, size: int, first: Integers, end: Integers) -> Integers:
-    """The numbers in several ranges of a column, concatenated.
+class NumberColumn(NamedTuple):
+    """A column of integers, as a view of one of three types; the views of the other two types are empty.
 
-    `size` is the number of bytes per number, 1, 2 or 4; it is negative if the numbers are signed. Columns are passed as
-    bytes, so that the kernel is not compiled for each combination of widths.
+    All columns have this type, so a kernel that reads columns is compiled once, not once per width and sign.
     """
-    values = np.empty((end - first).sum(), np.int64)
-    if size == 1:
-        _copy_ranges(data, first, end, values)
-    elif size == 2:
-        _copy_ranges(data.view(np.uint16), first, end, values)
-    elif size == 4:
-        _copy_ranges(data.view(np.uint32), first, end, values)
-    elif size == -1:
-        _copy_ranges(data.view(np.int8), first, end, values)
-    elif size == -2:
-        _copy_ranges(data.view(np.int16), first, end, values)
+
+    bytes: Bytes
+    shorts: Unsigned16
+    words: Unsigned32
+    size: int
+    """Bytes per number: 1, 2 or 4."""
+    sign: int
+    """The sign bit of the numbers, or 0 if they are unsigned."""
+
+
+_NO_NUMBERS: tuple[Array, ...] = np.zeros(0, np.uint8), np.zeros(0, np.uint16), np.zeros(0, np.uint32)
+
+
+def number_column(column: Array) -> NumberColumn:
+    """A column whose numbers have 1, 2 or 4 bytes, signed or unsigned, as kernels read it."""
+    one, two, four = (frozen(column.view(none.dtype) if column.itemsize == none.itemsize else none.view()) for none in _NO_NUMBERS)
+    sign = 1 << (8 * column.itemsize - 1) if column.dtype.kind == "i" else 0
+    return NumberColumn(one, two, four, column.itemsize, sign)
+
+
+_FEW = 4096
+"""If this many numbers or fewer are read, numpy is as fast as a kernel, and need not be compiled."""
+
+
+def read_ranges(columns: Iterable[Array], first: Integers, end: Integers) -> list[Integers]:
+    """For each column, the numbers in several ranges, concatenated."""
+    length = end - first
+    count = int(length.sum())
+    if count > _FEW:
+        return [_read_ranges(number_column(column), first, end) for column in columns]
+    inside = np.arange(count) + np.repeat(end - length.cumsum(), length)
+    return [column[inside].astype(np.int64) for column in columns]
+
+
+def read_of_owners(column: Array, first: Integers, owner: Integers, number: Integers) -> Integers:
+    """For each i, the number of a column at index `first[owner[i]] + number[i]`."""
+    if owner.size > _FEW:
+        values: Integers = _read_of_owners(number_column(column), first, owner, number)
+        return values
+    return column[first[owner] + number].astype(np.int64)
+
+
+@kernel
+def _read_ranges(column: NumberColumn, first: Integers, end: Integers) -> Integers:
+    count = 0
+    for i in range(first.size):
+        count += end[i] - first[i]
+    values = np.empty(count, np.int64)
+    if column.size == 1:
+        _copy_ranges(column.bytes, column.sign, first, end, values)
+    elif column.size == 2:
+        _copy_ranges(column.shorts, column.sign, first, end, values)
     else:
-        _copy_ranges(data.view(np.int32), first, end, values)
+        _copy_ranges(column.words, column.sign, first, end, values)
     return values
 
 
-@kernel
-def _copy_ranges(column: NDArray[np.integer[Any]], first: Integers, end: Integers, values: Integers) -> None:
+@inner
+def _copy_ranges(column: NDArray[np.integer[Any]], sign: int, first: Integers, end: Integers, values: Integers) -> None:
     at = 0
     for i in range(first.size):
-        values[at : at + end[i] - first[i]] = column[first[i] : end[i]]
-        at += end[i] - first[i]
+        given, to = column[first[i] : end[i]], values[at : at + end[i] - first[i]]
+        for j in range(given.size):
+            to[j] = (np.int64(given[j]) ^ sign) - sign
+        at += given.size
 
 
 @kernel
-def read_of_owners(data: Bytes, size: int, first: Integers, owner: Integers, number: Integers) -> Integers:
-    """For each i, the number of a column at index `first[owner[i]] + number[i]`.
-
-    The numbers are unsigned. `size` is the number of bytes per number: 1, 2 or 4.
-    """
+def _read_of_owners(column: NumberColumn, first: Integers, owner: Integers, number: Integers) -> Integers:
     values = np.empty(owner.size, np.int64)
-    if size == 1:
-        _pick(data, first, owner, number, values)
-    elif size == 2:
-        _pick(data.view(np.uint16), first, owner, number, values)
+    if column.size == 1:
+        _pick(column.bytes, column.sign, first, owner, number, values)
+    elif column.size == 2:
+        _pick(column.shorts, column.sign, first, owner, number, values)
     else:
-        _pick(data.view(np.uint32), first, owner, number, values)
+        _pick(column.words, column.sign, first, owner, number, values)
     return values
 
 
-@kernel
-def _pick(column: Unsigned32, first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
+@inner
+def _pick(column: NDArray[np.integer[Any]], sign: int, first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
     for i in range(owner.size):
-        values[i] = column[first[owner[i]] + number[i]]
+        values[i] = (np.int64(column[first[owner[i]] + number[i]]) ^ sign) - sign
 
 
 @kernel

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from perikope import __version__
+from perikope.core import compilation
 
 
 def cache_directory() -> str | None:
@@ -57,12 +59,45 @@ if hasattr(os, "register_at_fork"):
         before=global_compiler_lock.acquire, after_in_parent=global_compiler_lock.release, after_in_child=global_compiler_lock.release
     )
 
-kernel: Any = numba.njit(cache=_DIRECTORY is not None, nogil=True, boundscheck=False, error_model="numpy")
+
+class _Compilations(event.Listener):
+    """Tells the watcher of this process (`core.compilation`) about each kernel that is not in the cache."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def on_start(self, event: Any) -> None:
+        """Called before anything is compiled: a kernel, a function that it calls, or code of another program."""
+        if self._depth or event.data["dispatcher"].py_func.__module__.startswith(__package__):
+            self._depth += 1
+            if self._depth == 1 and compilation.watcher is not None:
+                compilation.watcher.began()
+
+    def on_end(self, event: Any) -> None:
+        """Called after it is compiled, or has failed to be."""
+        self._depth = max(self._depth - 1, 0)
+        if self._depth == 0 and compilation.watcher is not None and event.data["dispatcher"].py_func.__module__.startswith(__package__):
+            compilation.watcher.ended()
+
+
+event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+kernel: Any = numba.njit(cache=_DIRECTORY is not None, **_OPTIONS)
 """Decorator that compiles a kernel."""
 
-step: Any = numba.njit(inline="always", nogil=True, boundscheck=False, error_model="numpy")
+_INNER = _OPTIONS | {"no_cpython_wrapper": True}
+
+inner: Any = numba.njit(**_INNER)
+"""Decorator of a function that only kernels call. It cannot be called from Python, and its code is cached with theirs.
+
+This halves the time to compile it.
+"""
+
+step: Any = numba.njit(inline="always", **_OPTIONS)
 """Decorator of a step: a function whose body is copied into each kernel that calls it, before compilation.
 
-It is for functions that take NamedTuples of arrays. A real call would copy all fields and update their reference
-counts.
+It is for functions that are called once, and for those that take NamedTuples of arrays. A real call would copy all
+fields and update their reference counts.
 """

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Integers32, Unsigned16
-from perikope.kernels.jit import kernel, step
-from perikope.kernels.ordered import enlarged
+from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import enlarged, sort_pairs
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
-ONE = np.uintp(1)
+ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN = np.arange(1, 8, dtype=np.uintp)
 """Inner loops use unsigned indexes, because numba checks for every signed index whether it is negative."""
 
 BLOCK = 8
@@ -39,7 +39,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     leads outside the tables.
     """
     mark = np.zeros(SLOTS, np.uint8)
-    index_of_term = np.full(SLOTS, -1, np.int32)
+    index_of_term = np.zeros(SLOTS, np.int32)
     for i in range(terms.size):
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED
@@ -54,7 +54,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     code_found = np.empty(1024, np.int32)
     position = np.empty(1024, np.int32)
     end_of_document = np.empty(first_code.size, np.int64)
-    count = 0
+    count = np.int64(0)
     for document in range(first_code.size):
         document_codes = codes[first_code[document] : end_code[document]]
         noted = _note_blocks(document_codes, mark, blocks)
@@ -69,7 +69,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     return term, position[:count].copy(), end_of_document
 
 
-@kernel
+@step
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     """Write the blocks of a document that contain a wanted or a wide term to `blocks`, and return their number.
 
@@ -77,12 +77,12 @@ def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     as if it contained a wide term, so that it is read code by code.
     """
     whole = codes.size // BLOCK
-    rows = codes[: whole * BLOCK].reshape(whole, BLOCK)  # so that no index can be negative, for which numba would look each time
     noted = 0
     for block in range(whole):
+        at = np.uintp(BLOCK * block)
         marks = (
-            mark[rows[block, 0]] | mark[rows[block, 1]] | mark[rows[block, 2]] | mark[rows[block, 3]]
-            | mark[rows[block, 4]] | mark[rows[block, 5]] | mark[rows[block, 6]] | mark[rows[block, 7]]
+            mark[codes[at]] | mark[codes[at + ONE]] | mark[codes[at + TWO]] | mark[codes[at + THREE]]
+            | mark[codes[at + FOUR]] | mark[codes[at + FIVE]] | mark[codes[at + SIX]] | mark[codes[at + SEVEN]]
         )  # fmt: skip
         blocks[noted] = 2 * block + ((marks & _ESCAPE) >> 1)
         noted += (marks & (_WANTED | _ESCAPE)) > 0
@@ -92,7 +92,7 @@ def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     return noted
 
 
-@kernel
+@step
 def _read_blocks(
     codes: Unsigned16,
     blocks: Integers,
@@ -107,8 +107,6 @@ def _read_blocks(
     Returns the new number of occurrences. `blocks` comes from `_note_blocks`, and `mark` has the marks of each code.
     `code_found` receives the code of the term, or `SLOTS` + its index in `terms` if the term is wide.
     """
-    whole = codes.size // BLOCK
-    rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
     resume = 0  # codes before this index belong to a wide term
     shift = 0  # number of codes minus number of tokens so far
     for noted in blocks:
@@ -118,9 +116,10 @@ def _read_blocks(
             at = np.uintp(count)
             for i in range(BLOCK):
                 # Every code is written, but the next one overwrites it unless it is wanted.
-                code_found[at] = rows[block, i]
+                code = codes[np.uintp(first + i)]
+                code_found[at] = code
                 position[at] = first + i - shift
-                at += np.uintp(mark[rows[block, i]] & _WANTED)
+                at += np.uintp(mark[code] & _WANTED)
             count = np.int64(at)
             continue
         at_code = max(first, resume)
@@ -179,7 +178,7 @@ def occurrences_of_ranges(
     return first, end
 
 
-@kernel
+@inner
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
     """The first index from `low` to below `high` with a position of at least `wanted`, or `high` if there is none.
 
@@ -215,13 +214,6 @@ class TermCounts(NamedTuple):
     """Term of each entry, in ascending order within a unit."""
     count: Integers32
     """Occurrences of the term in the unit."""
-
-
-class _Entries(NamedTuple):
-    """Terms and their counts, in two aligned arrays."""
-
-    term: Integers32
-    count: Integers32
 
 
 @kernel
@@ -262,15 +254,15 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
                     term_of_entry[entries] = term[at]
                     entries += 1
                 seen[term[at]] += 1
-            term_of_entry[begin:entries].sort()
             for entry in range(begin, entries):
                 count_of_entry[entry] = seen[term_of_entry[entry]]
                 seen[term_of_entry[entry]] = 0
+            sort_pairs(term_of_entry[begin:entries], count_of_entry[begin:entries], entries - begin)
         first_entry[unit + 1] = entries
     return TermCounts(first_entry, term_of_entry[:entries].copy(), count_of_entry[:entries].copy())
 
 
-@kernel
+@step
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
     """Count one more occurrence of a term in entries sorted by term; return the new end of the entries."""
     at = end
@@ -289,41 +281,51 @@ def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uin
     return end + ONE
 
 
-@kernel
 def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section: Integers, titles: TermCounts, terms: int) -> TermCounts:
     """The term counts of each unit, plus those of the titles of its section and of all sections above.
 
     `titles` has the counts of each section's title. A section without a parent has -1; parents come before their
     children. `terms` is the number of different terms.
     """
+    return _add_entries(counts, section_of_unit, *_titles_above(parent_of_section, titles, terms))
+
+
+@kernel
+def _add_entries(
+    counts: TermCounts,
+    section_of_unit: Integers,
+    first_above: Integers,
+    end_above: Integers,
+    term_above: Integers32,
+    count_above: Integers32,
+) -> TermCounts:
+    """The term counts of each unit plus the entries of its section, which are those from `_titles_above`."""
     units = section_of_unit.size
-    first_above, end_above, above = _titles_above(parent_of_section, titles, terms)
     room = counts.term.size  # enough even if no term is in both
     for unit in range(units):
         room += end_above[section_of_unit[unit]] - first_above[section_of_unit[unit]]
     first_sum = np.zeros(units + 1, np.int64)
-    sums = _Entries(np.empty(room, np.int32), np.empty(room, np.int32))
-    of_units = _Entries(counts.term, counts.count)
-    first_entry = counts.first_entry
+    term, count = np.empty(room, np.int32), np.empty(room, np.int32)
     entries = 0
     for unit in range(units):
-        first, end = first_entry[unit], first_entry[unit + 1]
+        first, end = counts.first_entry[unit], counts.first_entry[unit + 1]
         section = section_of_unit[unit]
-        if first < end or first_above[section] < end_above[section]:  # most units have no counts at all
-            entries = _merge(of_units, first, end, above, first_above[section], end_above[section], sums, entries)
+        low, high = first_above[section], end_above[section]
+        if first < end or low < high:  # most units have no counts at all
+            entries = _merge(counts.term, counts.count, first, end, term_above, count_above, low, high, term, count, entries)
         first_sum[unit + 1] = entries
-    return TermCounts(first_sum, sums.term[:entries].copy(), sums.count[:entries].copy())
+    return TermCounts(first_sum, term[:entries].copy(), count[:entries].copy())
 
 
 @step
-def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end_b: int, sums: _Entries, entries: int) -> int:
-    """Write the sum of two ranges of entries to `sums` from index `entries` on; return the end of the sum.
+def _merge(
+    term_a: Integers32, count_a: Integers32, first_a: int, end_a: int, term_b: Integers32, count_b: Integers32, first_b: int, end_b: int,
+    term: Integers32, count: Integers32, entries: int,
+) -> int:  # fmt: skip
+    """Write the sum of two ranges of entries to `term` and `count` from index `entries` on; return the end of the sum.
 
-    `b` and `sums` may be the same arrays.
+    The entries of b may be in the same arrays as the sum.
     """
-    term_a, count_a = a
-    term_b, count_b = b
-    term, count = sums
     i, stop_i, j, stop_j, at = np.uintp(first_a), np.uintp(end_a), np.uintp(first_b), np.uintp(end_b), np.uintp(entries)
     while i < stop_i and j < stop_j:
         term[at] = min(term_a[i], term_b[j])
@@ -350,32 +352,33 @@ def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end
 
 
 @kernel
-def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, _Entries]:
+def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, Integers32, Integers32]:
     """Sum the term counts of each section's title and of all titles above it.
 
-    Returns the first entry of each section, the end of its entries (exclusive), and the entries of all sections.
+    Returns the first entry of each section, the end of its entries (exclusive), and the terms and counts of entries.
     Sections are summed from the root down, because walking up from every passage takes quadratic time in a deep chain
     of sections. A section whose title contains no term shares the entries of the section above it.
     """
     sections = parent.size
     first = np.zeros(sections, np.int64)
     end = np.zeros(sections, np.int64)
-    of_titles = _Entries(titles.term, titles.count)
-    above = _Entries(np.empty(titles.term.size + terms, np.int32), np.empty(titles.term.size + terms, np.int32))
-    entries = 0
+    term, count = np.empty(titles.term.size + terms, np.int32), np.empty(titles.term.size + terms, np.int32)
+    entries = np.int64(0)
     for section in range(sections):
         begin, stop = titles.first_entry[section], titles.first_entry[section + 1]
-        first_above, end_above = (first[parent[section]], end[parent[section]]) if parent[section] >= 0 else (0, 0)
+        low, high = np.int64(0), np.int64(0)
+        if parent[section] >= 0:
+            low, high = first[parent[section]], end[parent[section]]
         if begin == stop:
-            first[section], end[section] = first_above, end_above
+            first[section], end[section] = low, high
             continue
-        if entries + terms > above.term.size:
-            size = 2 * above.term.size + terms
-            above = _Entries(enlarged(above.term, entries, size), enlarged(above.count, entries, size))
+        if entries + terms > term.size:
+            size = 2 * term.size + terms
+            term, count = enlarged(term, entries, size), enlarged(count, entries, size)
         first[section] = entries
-        entries = _merge(of_titles, begin, stop, above, first_above, end_above, above, entries)
+        entries = _merge(titles.term, titles.count, begin, stop, term, count, low, high, term, count, entries)
         end[section] = entries
-    return first, end, above
+    return first, end, term, count
 
 
 @kernel

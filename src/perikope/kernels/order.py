@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perikope.core.arrays import Floats, Integers32
+from perikope.core.arrays import Floats, Integers32, Unsigned64
 from perikope.kernels.jit import kernel
 
 _BITS = np.uint64(11)
@@ -13,18 +13,23 @@ _DIGIT = np.uint64((1 << 11) - 1)
 _SIGN = np.uint64(1 << 63)
 
 
-@kernel
 def falling(value: Floats) -> Integers32:
     """The indexes of numbers from the largest to the smallest; equal numbers stay in their order.
 
     This is a radix sort by digits of 11 bits, the lowest digit first. 100,000 scores take 2 ms, whatever their
     distribution; a sort by comparison takes 10 ms (measured).
     """
-    count = value.size
+    order: Integers32 = _falling((value + 0.0).view(np.uint64))  # turns -0 into 0
+    return order
+
+
+@kernel
+def _falling(bits: Unsigned64) -> Integers32:
+    """The same for the bits of the numbers."""
+    count = bits.size
     key = np.empty(count, np.uint64)
     order = np.empty(count, np.int32)
     counts = np.zeros((_DIGITS, 1 << 11), np.int32)
-    bits = (value + 0.0).view(np.uint64)  # turns -0 into 0
     for i in range(count):
         # Keys must decrease as numbers increase. The bits of a negative number do, and its sign bit puts it last.
         # The bits of a positive number increase with it, so they are inverted, except for the sign bit.

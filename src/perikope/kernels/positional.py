@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel, step
+from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import lower_bound
 
 REACH = 8.5
 """Distance in σ beyond which a Gaussian is ignored: it is less than exp(-36), below the rounding error of a sum."""
@@ -149,7 +150,7 @@ def _choose_rules(
     return points
 
 
-@kernel
+@step
 def _count_cells(width: float) -> float:
     """The number of cells that a document needs so that no exponent of `gauss_by_series` is too large.
 
@@ -243,14 +244,14 @@ def _cells_of_passages(centre: Floats, radius: Floats, half: float, cells: int) 
     return cell_of_passage
 
 
-@kernel
+@inner
 def _cell(v: float, half: float, cells: int) -> int:
     """The cell that contains the point at distance `v` from the start of the first cell, in σ."""
     cells_per_sigma = 1 / (2 * half) if half > 0 else 0.0
     return min(max(int(v * cells_per_sigma), 0), cells - 1)
 
 
-@kernel
+@step
 def _sum_points(
     centre: Floats, radius: Floats, cell: int, half: float, coefficients: Floats, nodes: Floats, shares: Floats,
     point: Floats, value: Floats, sums: Floats,
@@ -279,7 +280,7 @@ def _sum_points(
             sums[passage] += shares[i] * values_of_node[passage]
 
 
-@kernel
+@inner
 def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coefficients: Floats) -> None:
     """Set `coefficients[n]`, which must be 0, to the sum of `w exp(-u²/2) uⁿ / n!` over the occurrences."""
     for i in range(0, position.size, 4):
@@ -300,7 +301,7 @@ def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coe
         coefficients[n] /= factorial
 
 
-@kernel
+@inner
 def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma: float) -> tuple[float, float]:
     """The distance u of occurrence `at` from the middle, in σ, and `weight · exp(-u²/2)`; 0 and 0 if there is none."""
     if at >= position.size:
@@ -309,7 +310,7 @@ def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma:
     return u, weight[at] * np.exp(-u * u / 2)
 
 
-@kernel
+@inner
 def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -> None:
     """Set `value` to `exp(-v²/2) Σ_n c_n vⁿ` at each point, where v is the point's distance from `middle`.
 
@@ -328,7 +329,7 @@ def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -
         value[i] *= _bell(point[i])
 
 
-@kernel
+@inner
 def _bell(v: float) -> float:
     """`exp(-v²/2)` for |v| ≤ 2, with a relative error of at most 3e-11.
 
@@ -363,7 +364,7 @@ def gauss_by_pairs(
         first, last = first_position[passage], last_position[passage]
         if last < first:
             continue
-        at = np.searchsorted(position, first - reach)
+        at = lower_bound(position, 0, position.size, first - reach)
         step = (last - first) / intervals
         scaled = step / sigma
         change = np.exp(-scaled * scaled)
@@ -462,7 +463,8 @@ def sum_trapezoid(
             if end < begin:
                 continue
             _find_ranges(first, last, float(begin), sigma, bounds)
-            at_end[:] = bounds
+            for i in range(4):
+                at_end[i] = bounds[i]
             _find_ranges(first, last, float(end), sigma, at_end)
             if bounds[0] == at_end[0] and bounds[1] == at_end[1] and bounds[2] == at_end[2] and bounds[3] == at_end[3]:
                 # No trapezoid has a corner in the passage: the sum is a straight line, and its mean is the middle value
@@ -477,7 +479,7 @@ def sum_trapezoid(
     return sums
 
 
-@kernel
+@inner
 def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
     """Count the unions with last ≤ x - σ, with last < x, with first ≤ x, and with first < x + σ.
 
@@ -490,7 +492,7 @@ def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds
     bounds[3] = _advance(first, bounds[3], x + sigma, False)
 
 
-@kernel
+@inner
 def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
     """The number of values below `limit` or, if `inclusive`, of values that are at most `limit`.
 
@@ -503,7 +505,7 @@ def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
     return at
 
 
-@kernel
+@inner
 def _height(weights: Floats, firsts: Floats, lasts: Floats, x: float, sigma: float, bounds: Integers) -> float:
     """The weighted sum of all trapezoids at x.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 
 WINDOW_BITS = 16
 """The number of a document, shifted right by this many bits, is the number of its window."""
@@ -26,7 +26,8 @@ def invert(tokens: Unsigned32, first_token: Integers, terms: int) -> tuple[Integ
     at the end. Returns the index of each term's first posting, with the number of postings at the end; the document of
     each posting; and the term frequency of each posting. Term 0 stands for stop words and has no postings.
     """
-    last_document = np.full(terms, -1, np.int32)
+    last_document = np.empty(terms, np.int32)
+    last_document[:] = -1
     first_posting = np.zeros(terms + 1, np.int64)
     documents = first_token.size - 1
     for document in range(documents):
@@ -40,7 +41,7 @@ def invert(tokens: Unsigned32, first_token: Integers, terms: int) -> tuple[Integ
     document_of_posting = np.empty(first_posting[terms], np.uint32)
     frequency = np.zeros(first_posting[terms], np.uint32)
     last_document[:] = -1
-    posting_of_term = first_posting[:-1].copy() - 1
+    posting_of_term = first_posting[:-1].copy()
     for document in range(documents):
         for at in range(first_token[document], first_token[document + 1]):
             term = tokens[at]
@@ -48,9 +49,9 @@ def invert(tokens: Unsigned32, first_token: Integers, terms: int) -> tuple[Integ
                 continue
             if last_document[term] != document:
                 last_document[term] = document
-                posting_of_term[term] += 1
                 document_of_posting[posting_of_term[term]] = document
-            frequency[posting_of_term[term]] += 1
+                posting_of_term[term] += 1
+            frequency[posting_of_term[term] - 1] += 1
     return first_posting, document_of_posting, frequency
 
 
@@ -83,7 +84,8 @@ def invert_parts(
         count += _stored(parts[posting])
     first_frequency[parts.size] = count
     frequency = np.zeros(count, np.uint32)
-    posting_of_term[:] = first_posting[:-1]
+    for term in range(posting_of_term.size):
+        posting_of_term[term] = first_posting[term]
     for document in range(first_token.size - 1):
         for at in range(first_token[document], first_token[document + 1]):
             term = tokens[at]
@@ -97,7 +99,7 @@ def invert_parts(
     return parts, frequency
 
 
-@kernel
+@inner
 def _bits(value: int) -> int:
     """The number of bits that are set."""
     count = 0
@@ -108,7 +110,7 @@ def _bits(value: int) -> int:
     return count
 
 
-@kernel
+@inner
 def _stored(parts: int) -> int:
     """The number of stored part frequencies of a posting: 0 if it has only one part, which has its whole frequency."""
     count = _bits(parts)
@@ -154,7 +156,8 @@ def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, te
     A unit is a range of tokens from `unit_first` to `unit_end` (exclusive). If units overlap, a token is counted once
     per unit. Term 0 stands for stop words and is not counted.
     """
-    last_unit = np.full(terms, -1, np.int64)
+    last_unit = np.empty(terms, np.int64)
+    last_unit[:] = -1
     units = np.zeros(terms, np.int64)
     occurrences = np.zeros(terms, np.int64)
     for unit in range(unit_first.size):

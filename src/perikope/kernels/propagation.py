@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
 @kernel
@@ -146,7 +146,8 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     """
     sections = parent.size
     height = np.zeros(sections, np.int64)
-    heir = np.full(sections, -1, np.int64)
+    heir = np.empty(sections, np.int64)
+    heir[:] = -1
     for section in range(sections - 1, -1, -1):
         above = parent[section]
         if above >= 0 and height[section] + 1 >= height[above]:
@@ -171,28 +172,28 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
                 outside[other + depth] = _receive(profile, at, height[section] + 1, weight, depth + 1, maximum)
             _merge(profile, at + 1, profile, other, size, maximum)
         # ... and from the branches after it.
-        longest = 0
+        longest = np.int64(0)
         for i in range(first_branch[section + 1] - 1, first_branch[section] - 1, -1):
             other = start[branch[i]]
             size = height[branch[i]] + 1
             for depth in range(min(size, weight.size - 2)):
-                _take(outside, other + depth, _receive(side, 0, longest, weight, depth + 2, maximum), maximum)
-            _merge(side, 0, profile, other, size, maximum)
+                _take(outside, other + depth, _receive(side, np.int64(0), longest, weight, depth + 2, maximum), maximum)
+            _merge(side, np.int64(0), profile, other, size, maximum)
             longest = max(longest, size)
-        side[:longest] = 0
-        result[section] = _receive(profile, at + 1, height[section], weight, 1, maximum)
+        side[:longest] = 0.0
+        result[section] = _receive(profile, at + 1, height[section], weight, np.int64(1), maximum)
 
     for section in range(sections):
         at = start[section]
         _take(result, section, outside[at], maximum)
         if height[section] == 0:
             continue
-        longest = 0
+        longest = np.int64(0)
         for i in range(first_branch[section], first_branch[section + 1]):
             other = start[branch[i]]
             size = height[branch[i]] + 1
             _merge(outside, other, outside, at + 1, size, maximum)
-            _merge(side, 1, profile, other, size, maximum)
+            _merge(side, np.int64(1), profile, other, size, maximum)
             longest = max(longest, size)
         # The heir receives what its parent receives from outside, and from the parent and its branches.
         side[0] = value[section]
@@ -202,7 +203,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     return result
 
 
-@kernel
+@step
 def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
     """Place the profiles of `from_other_sections`, and list the branches of each section.
 
@@ -235,7 +236,7 @@ def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Intege
     return start, first_branch, branch
 
 
-@kernel
+@inner
 def _either(first: float, second: float, maximum: bool) -> float:
     """The maximum or the sum of two values."""
     if maximum:
@@ -243,13 +244,13 @@ def _either(first: float, second: float, maximum: bool) -> float:
     return first + second
 
 
-@kernel
+@inner
 def _take(target: Floats, at: int, value: float, maximum: bool) -> None:
     """Add a value to `target[at]`, or raise `target[at]` to the value."""
     target[at] = _either(target[at], value, maximum)
 
 
-@kernel
+@inner
 def _receive(source: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> float:
     """The weighted sum or maximum of `count` elements of a profile from index `first` on.
 
@@ -261,7 +262,7 @@ def _receive(source: Floats, first: int, count: int, weight: Floats, distance: i
     return result
 
 
-@kernel
+@inner
 def _send(value: float, target: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> None:
     """Add a weighted value to `count` elements of `target` from index `first` on, or raise them to it.
 
@@ -272,7 +273,7 @@ def _send(value: float, target: Floats, first: int, count: int, weight: Floats, 
             _take(target, first + i, value * weight[distance + i], maximum)
 
 
-@kernel
+@inner
 def _merge(target: Floats, first: int, source: Floats, begin: int, count: int, maximum: bool) -> None:
     """Add `count` elements of `source` from `begin` on to those of `target` from `first` on, or raise these to them."""
     for i in range(count):

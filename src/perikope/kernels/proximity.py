@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers, Integers32
-from perikope.kernels.jit import kernel, step
+from perikope.kernels.jit import inner, kernel, step
 
 LEAF, OR_LEAF, OR, AND, AND_NOT, NOT, END_IF_EMPTY = range(7)
 """Operations of a program. A leaf is a node of the query tree that has occurrences, such as a word.
@@ -125,7 +125,8 @@ def mean_influence(
     for document in range(units.tokens.size):
         longest = max(longest, units.tokens[document])
     stack = _Stack(np.zeros((depth, longest)), np.empty((depth, longest), np.int64), np.zeros(depth, np.int64))
-    groups = _Groups(np.full(sources.groups, -1, np.int64), np.empty(sources.groups, np.int64))
+    groups = _Groups(np.empty(sources.groups, np.int64), np.empty(sources.groups, np.int64))
+    groups.last[:] = -1
     cursor = leaves.first[:-1].copy()
     for document in range(units.tokens.size):
         top = -1
@@ -150,7 +151,7 @@ def mean_influence(
                 at = argument
         if stack.count[0] > 0:
             _average(stack.values[0], stack.touched[0, : stack.count[0]], units, document, means)
-            _clear(stack, 0)
+            _clear(stack, np.int64(0))
     return means
 
 
@@ -214,7 +215,7 @@ def _negate(stack: _Stack, top: int, tokens: int) -> None:
     stack.count[top] = count
 
 
-@kernel
+@inner
 def _clear(stack: _Stack, level: int) -> None:
     """Set all values of a level to 0."""
     values, touched = stack.values[level], stack.touched[level]
@@ -267,24 +268,27 @@ def _spread(
                     count = _raise(values, touched, count, x, curve[0])
             last_whole = here
             continue
-        low = position[here] - curve.size + 1
+        at = np.int64(position[here])
+        low = at - curve.size + 1
         before = groups.last[group]
         if before >= 0:
-            middle = (np.int64(position[before]) + position[here]) // 2
-            high = min(middle, position[before] + curve.size - 1)
-            count = _reach(position[before], run[before], position[before], high, curve, runs, runs.after, values, touched, count)
+            near = np.int64(position[before])
+            middle = (near + position[here]) // 2
+            high = min(middle, near + curve.size - 1)
+            count = _reach(near, run[before], near, high, curve, runs, runs.after, values, touched, count)
             low = max(low, middle + 1)
         else:
             groups.used[used] = group
             used += 1
-        count = _reach(position[here], run[here], low, position[here], curve, runs, runs.before, values, touched, count)
+        count = _reach(at, run[here], low, at, curve, runs, runs.before, values, touched, count)
         groups.last[group] = here
     for i in range(used):
         last = groups.last[groups.used[i]]
         groups.last[groups.used[i]] = -1
         curve = tables.value[first_value[sources.table[last]] : first_value[sources.table[last] + 1]]
-        high = position[last] + curve.size - 1
-        count = _reach(position[last], run[last], position[last], high, curve, runs, runs.after, values, touched, count)
+        at = np.int64(position[last])
+        high = at + curve.size - 1
+        count = _reach(at, run[last], at, high, curve, runs, runs.after, values, touched, count)
     stack.count[top] = count
 
 
@@ -299,7 +303,7 @@ def _is_same_whole(sources: InfluenceSources, one: int, other: int) -> bool:
     )
 
 
-@kernel
+@inner
 def _reach(
     position: int, run: int, low: int, high: int, curve: Floats, runs: ElementRuns, next_run: Integers32,
     values: Floats, touched: Integers, count: int,
@@ -317,7 +321,7 @@ def _reach(
     return count
 
 
-@kernel
+@inner
 def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) -> int:
     """Raise the value of token x to at least `value`. Returns the new number of tokens in `touched`."""
     if values[x] < value:
@@ -335,7 +339,8 @@ def group_occurrences(span_of_occurrence: Integers, table_of_occurrence: Integer
     The occurrences of a group are in the same element (span) and have the same table. `spans` is the number of spans.
     """
     group = np.empty(span_of_occurrence.size, np.int64)
-    first_group = np.full(spans, -1, np.int32)
+    first_group = np.empty(spans, np.int32)
+    first_group[:] = -1
     next_group = np.empty(span_of_occurrence.size, np.int64)
     table_of_group = np.empty(span_of_occurrence.size, np.int64)
     groups = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
 @kernel
@@ -37,7 +37,7 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
     example = np.empty(start.size, np.int64)
     count = 0
     while True:
-        smallest = -1
+        smallest = np.int64(-1)
         for i in range(lists):
             if head[i] < first[i + 1]:
                 candidate = order[head[i]]
@@ -53,7 +53,7 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
         count += 1
 
 
-@kernel
+@inner
 def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
     """Whether string number `a` comes before string number `b`."""
     length = min(end[a] - start[a], end[b] - start[b])
@@ -86,7 +86,9 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
 
     `keys` has shape (chunks, rows), as from `pack_strings`. The result is empty if a run is longer than `longest`.
     """
-    order = np.arange(groups.size)
+    order = np.empty(groups.size, np.int64)
+    for i in range(groups.size):
+        order[i] = i
     first = 0
     while first < groups.size:
         end = first + 1
@@ -105,7 +107,7 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
     return order
 
 
-@kernel
+@step
 def _before(keys: Unsigned64, row: int, other: int) -> bool:
     """Whether the keys of `row` come before the keys of `other`."""
     for chunk in range(keys.shape[0]):

@@ -36,7 +36,8 @@ def derive_structure(
         passage_count += kind[i] == PASSAGE
     parent_of_section = np.empty(section_count, np.int32)
     span_of_section = np.empty(section_count, np.int64)
-    title_of_section = np.full(section_count, -1, np.int64)
+    title_of_section = np.empty(section_count, np.int64)
+    title_of_section[:] = -1
     span_of_passage = np.empty(passage_count, np.int64)
     ends = np.empty(2 * (first_span.size - 1), np.int64)
     section = 0

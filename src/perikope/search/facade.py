@@ -16,6 +16,7 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
+from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates, left_out_message
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
@@ -157,14 +158,20 @@ class Index:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self.snapshot.manifest.fingerprint
 
-    def add(self, documents: Given | Iterable[Given], *, replace: bool = False) -> None:
+    def add(self, documents: Given | Iterable[Given], *, replace: bool = False, duplicates: str = DEFAULT_DUPLICATES) -> None:
         """Add documents, which become searchable with `commit`.
 
         A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
-        JSON Lines. With `replace`, a new document replaces an indexed document with the same id. After an error, none
-        of the given documents is added; documents of earlier calls still are.
+        JSON Lines. With `replace`, a new document replaces a document with the same id from before this call. Otherwise
+        the first document with an id is kept, and a warning names the others; with `duplicates="error"` they are an
+        error. After an error, none of the given documents is added; documents of earlier calls still are.
         """
-        self._write().add(self._made(documents), replace=replace)
+        check_duplicates(duplicates)
+        left_out: list[Duplicate] = []
+        on_duplicate = left_out.append if duplicates == "first" else None
+        self._write().add(self._made(documents), replace=replace, on_duplicate=on_duplicate)
+        if left_out:
+            warnings.warn(left_out_message(left_out), stacklevel=2)
 
     def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
         """The given documents. Dictionaries become documents when they are read."""
@@ -191,6 +198,7 @@ class Index:
         language: str | None = None,
         languages: Sequence[str] = (),
         segment: str = "markup",
+        duplicates: str = DEFAULT_DUPLICATES,
         workers: int = 1,
     ) -> BuildReport:
         """Make the index equal to files and folders: read what is new or changed, delete what is gone, and commit.
@@ -207,14 +215,16 @@ class Index:
         self.rollback()
         listed = [paths] if isinstance(paths, (str, PathLike)) else paths
         options = BuildOptions(
-            format=format, language=language, languages=tuple(languages), segment=segment, sync=True,
-            memory=self.memory, workers=workers, wait=self.wait,
+            format=format, language=language, languages=tuple(languages), segment=segment, duplicates=duplicates,
+            sync=True, memory=self.memory, workers=workers, wait=self.wait,
         )  # fmt: skip
         report = build(str(self.folder), [str(fspath(path)) for path in listed], options)
         self.refresh()
         if report.skipped:
             first = "; ".join(str(problem) for problem in report.skipped[:3])
             warnings.warn(f"{len(report.skipped)} files could not be read completely: {first}", stacklevel=2)
+        if report.duplicates:
+            warnings.warn(left_out_message(report.duplicates), stacklevel=2)
         return report
 
     def commit(self) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from perikope.core.numbers import number_in_print
+
 if TYPE_CHECKING:
     from perikope.search.hits import Hit
 
@@ -65,14 +67,15 @@ def results_text(hits: Sequence[Hit], notes: Iterable[str] = ()) -> str:
     """The hits as text, with at most two lines per hit, and the notes of the search."""
     blocks = [_counted(len(hits)), *(f"note: {printable(note)}" for note in notes)]
     for hit in hits[:SHOWN]:
-        head = f"{hit.rank:>3}. {hit.score:.4f}  {printable(hit.name)}  {' › '.join(map(printable, hit.path))}"
+        head = f"{hit.rank:>3}. {number_in_print(hit.score)}  {printable(hit.name)}  {' › '.join(map(printable, hit.path))}"
         blocks += [_cut(head.rstrip()), f"     {_one_line(hit)}"]
     return "\n".join([*blocks, *_others(len(hits), SHOWN)])
 
 
 def hit_text(hit: Hit) -> str:
     """A hit as one line: rank, score, name, heading path and the beginning of the text."""
-    return f"Hit({hit.rank}, {hit.score:.4f}, {hit.name!r}, {' › '.join(hit.path)!r}, {textwrap.shorten(hit.text, 60, placeholder=' …')!r})"
+    text = textwrap.shorten(hit.text, 60, placeholder=" …")
+    return f"Hit({hit.rank}, {number_in_print(hit.score)}, {hit.name!r}, {' › '.join(hit.path)!r}, {text!r})"
 
 
 def results_html(hits: Sequence[Hit], notes: Iterable[str] = ()) -> str:
@@ -98,7 +101,7 @@ def _row(hit: Hit) -> str:
     return (
         f'<div style="{_ROW}"><div><span style="{_QUIET}">{hit.rank}. </span><b>{path}</b></div>'
         f'<div dir="auto"{style}>{_marked(hit)}</div>'
-        f'<div style="{_QUIET}">{hit.score:.4f} · {" · ".join(known)}</div></div>'
+        f'<div style="{_QUIET}">{number_in_print(hit.score)} · {" · ".join(known)}</div></div>'
     )
 
 

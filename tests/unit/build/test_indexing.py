@@ -62,15 +62,14 @@ def test_an_id_in_two_segments_is_found(tmp_path, monkeypatch):
     sources = [write_jsonl(tmp_path / "a.jsonl", 100), write_jsonl(tmp_path / "b.jsonl", 100, prefix="e")]
     with open(sources[1], "a") as file:
         file.write(json.dumps({"id": "d3", "passages": ["again"]}) + "\n")
-    with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
-        build(str(tmp_path / "index"), sources, BuildOptions(workers=2))
-    with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
-        build(str(tmp_path / "index"), sources, BuildOptions(workers=1))
+    for workers in (1, 2):
+        with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
+            build(str(tmp_path / "index"), sources, BuildOptions(workers=workers, duplicates="error"))
     build(str(tmp_path / "index"), sources[:1])
     with pytest.raises(InputError, match="'d3' is already in the index"):
-        build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, append=True))
+        build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, append=True, duplicates="error"))
     report = build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, replace=True))
-    assert (report.documents, report.added, report.deleted) == (200, 101, 1)
+    assert (report.documents, report.added, report.changed, report.removed) == (200, 100, 1, 0)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -82,15 +81,16 @@ def test_sync_follows_a_folder(tmp_path, workers):
     write_jsonl(folder / "d.jsonl", 3)
     index = str(tmp_path / "index")
     report = build(index, [str(folder)], options)
-    assert (report.added, report.deleted) == (6, 0)
+    assert (report.added, report.changed, report.removed, report.unchanged) == (6, 0, 0, 0)
     report = build(index, [str(folder)], options)
-    assert (report.added, report.deleted) == (0, 0)
+    assert (report.added, report.changed, report.removed, report.unchanged) == (0, 0, 0, 6)
     (folder / "a.md").write_text("# A\n\nimpeller")
     (folder / "b.md").unlink()
     (folder / "e.md").write_text("valve")
     write_jsonl(folder / "d.jsonl", 2)
     report = build(index, [str(folder)], options)
-    assert (report.documents, report.added, report.deleted) == (5, 4, 5)
+    # a.md and the two remaining documents of d.jsonl are read again; b.md and a document of d.jsonl are gone.
+    assert (report.documents, report.added, report.changed, report.removed, report.unchanged) == (5, 1, 3, 2, 1)
     rebuilt = str(tmp_path / "rebuilt")
     build(rebuilt, [str(folder)])
     assert names(index, "impeller pump rotor valve seal") == names(rebuilt, "impeller pump rotor valve seal")
@@ -153,7 +153,7 @@ def test_deleting_by_id(tmp_path):
     source = write_jsonl(tmp_path / "a.jsonl", 5)
     build(str(tmp_path / "index"), [source])
     report = build(str(tmp_path / "index"), [], delete=["d1", "d2"])
-    assert (report.documents, report.deleted) == (3, 2)
+    assert (report.documents, report.removed, report.unchanged) == (3, 2, 3)
     with pytest.raises(UsageError, match="no document 'd1'"):
         build(str(tmp_path / "index"), [], delete=["d1"])
 
@@ -198,19 +198,6 @@ def test_a_build_that_was_stopped_before_its_commit_can_be_started_again(tmp_pat
     (tmp_path / "index" / "segment-00000001-w0.columns").write_bytes(b"left behind")
     assert build(str(tmp_path / "index"), [write_jsonl(tmp_path / "a.jsonl", 5)]).documents == 5
     assert not (tmp_path / "index" / "segment-00000001-w0.columns").exists()
-
-
-def test_of_several_documents_with_one_id_the_first_can_be_taken(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    for name, text in (("a.jsonl", "first"), ("b.jsonl", "second")):
-        (tmp_path / "docs" / name).write_text(json.dumps({"id": "d1", "passages": [text]}) + "\n", "utf-8")
-    with pytest.raises(InputError, match=r"'d1' is given twice by a\.jsonl and b\.jsonl: keep only the first \(--duplicates first\)"):
-        build(str(tmp_path / "idx"), [str(tmp_path / "docs")])
-    report = build(str(tmp_path / "idx"), [str(tmp_path / "docs")], BuildOptions(duplicates="first"))
-    assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' is skipped: an earlier document has the same id"]
-    assert [hit.text for hit in Index.open(tmp_path / "idx").search("first second")] == ["first"]
-    with pytest.raises(UsageError, match="unknown value of --duplicates 'last'"):
-        build(str(tmp_path / "other"), [str(tmp_path / "docs")], BuildOptions(duplicates="last"))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

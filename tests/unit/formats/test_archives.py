@@ -75,11 +75,11 @@ def test_members_are_read_in_order_like_files_of_a_folder(suffix: str, pack: Pac
     path.write_bytes(pack(files))
     name = path.name
     expected = [f"{name}/z/b.txt", f"{name}/a.md.gz", "c1", "c2", f"{name}/end.txt"]
-    problem = f"{path}/bad.txt: is not UTF-8 text (byte 3); convert it to UTF-8"
+    problem = f"{path}/bad.txt:1: is not UTF-8 text; convert it to UTF-8"
     assert skipped(path) == (expected, [problem])
     in_folder = [id if id.startswith("c") else f"sub/{id}" for id in expected]
     assert skipped(tmp_path) == (in_folder, [problem])
-    with pytest.raises(UnreadableFile, match=r"bad\.txt: is not UTF-8"):
+    with pytest.raises(UnreadableFile, match=r"bad\.txt:1: is not UTF-8"):
         list(read(path))
 
 

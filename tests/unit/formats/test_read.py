@@ -213,7 +213,7 @@ def test_unreadable_files_in_folders_are_reported_and_skipped(tmp_path: Path) ->
     problems: list[UnreadableFile] = []
     assert [document.id for document in read(tmp_path, on_problem=problems.append)] == ["a.txt", "d.txt"]
     assert [Path(str(problem.path)).name for problem in problems] == ["b.txt", "c.txt", "e.md"]
-    with pytest.raises(UnreadableFile, match=r"b\.txt: is not UTF-8"):
+    with pytest.raises(UnreadableFile, match=r"b\.txt:1: is not UTF-8"):
         list(read(tmp_path))
     with pytest.raises(UnreadableFile, match="zero bytes"):
         list(read(tmp_path / "c.txt", on_problem=problems.append))

@@ -1,9 +1,12 @@
 """Each kernel that gathers what documents own equals its plain twin."""
 
+from unittest import mock
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perikope.kernels import gather
 from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
 
 columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
@@ -20,17 +23,21 @@ signed_columns = st.sampled_from([np.int8, np.int16, np.int32]).flatmap(
 @given(columns | signed_columns, ranges_in_ten)
 def test_read_ranges_and_their_owners(column, ranges):
     first, end = (np.array([r[i] for r in ranges], np.int64) for i in range(2))
-    size = column.itemsize if column.dtype.kind == "u" else -column.itemsize
-    assert read_ranges(column.view(np.uint8), size, first, end).tolist() == [int(n) for a, b in ranges for n in column[a:b]]
+    expected = [int(n) for a, b in ranges for n in column[a:b]]
+    for few in (0, 10_000):  # by the kernel, and by numpy
+        with mock.patch.object(gather, "_FEW", few):
+            assert [values.tolist() for values in read_ranges([column, column], first, end)] == [expected, expected]
     assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
 
 
-@given(columns, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.data())
+@given(columns | signed_columns, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.data())
 def test_read_of_owners(column, first, data):
     pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, 4))))
     owner, number = (np.array([pair[i] for pair in pairs], np.int64) for i in range(2))
-    found = read_of_owners(column.view(np.uint8), column.itemsize, np.array(first, np.int64), owner, number)
-    assert found.tolist() == [int(column[first[a] + b]) for a, b in pairs]
+    for few in (0, 10_000):
+        with mock.patch.object(gather, "_FEW", few):
+            found = read_of_owners(column, np.array(first, np.int64), owner, number)
+            assert found.tolist() == [int(column[first[a] + b]) for a, b in pairs]
 
 
 small = st.integers(-1, 4)

@@ -123,7 +123,7 @@ def test_after_a_refused_document_the_next_one_is_added(tmp_path, monkeypatch, w
     index.commit()
     index.add(plain_document("d2", "", "rotor"))
     with pytest.raises((InputError, UsageError, OSError)):
-        index.add(REFUSED[why] or broken())
+        index.add(REFUSED[why] or broken(), duplicates="error")
     index.add(plain_document("d3", "", "the rotor again"))
     index.commit()
     assert [hit.text for hit in index.search("rotor", model="bm25")] == ["rotor", "rotor", "the rotor again"]

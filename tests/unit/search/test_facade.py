@@ -94,11 +94,11 @@ def test_explain_names_what_is_missing(index):
 
 def test_an_id_that_is_there_is_refused_and_nothing_is_lost(index):
     with pytest.raises(InputError, match="'other' is already in the index"):
-        index.add([plain_document("new", "", "text"), plain_document("other", "", "text")])
+        index.add([plain_document("new", "", "text"), plain_document("other", "", "text")], duplicates="error")
     index.rollback()
     assert len(Index.open(index.folder)) == 2
     with pytest.raises(InputError, match="'new' is given twice"):
-        index.add([plain_document("new", "", "text"), plain_document("new", "", "text")])
+        index.add([plain_document("new", "", "text"), plain_document("new", "", "text")], duplicates="error")
     index.rollback()
 
 

@@ -21,7 +21,7 @@ from perikope.browse.models.positional import positional_signals
 from perikope.browse.models.propagation import Decay, propagated_from_passages, propagated_from_sections, section_scores
 from perikope.browse.models.proximity import proximity_signals
 from perikope.browse.signals import Column, fact, min_max, z_score
-from perikope.core.arrays import Floats, Integers
+from perikope.core.arrays import Floats, Integers, frozen
 from perikope.core.errors import unknown
 from perikope.kernels.join import sum_ancestors
 
@@ -128,7 +128,7 @@ class Sources:
     def depth(self) -> Column:
         """For each passage, the number of sections above it, the document included."""
         parent = self.matches.parent_of_section
-        above: Integers = sum_ancestors(np.ones(parent.size, np.int64), parent)
+        above: Integers = sum_ancestors(frozen(np.ones(parent.size, np.int64)), parent)
         return fact("sections above", above[self.matches.section_of_passage].astype(np.float64))
 
     def siblings(self) -> Column:

@@ -18,7 +18,7 @@ from perikope.browse.matches import Matches
 from perikope.browse.models import Need, Signals, model, needs_titles
 from perikope.browse.models.content import Content, CountedOver, Mu, content_score
 from perikope.browse.signals import Column, Node, min_max
-from perikope.core.arrays import Array, Floats, Integers
+from perikope.core.arrays import Array, Floats, Integers, frozen
 from perikope.core.parameters import Grid, Range
 from perikope.kernels.join import sum_ancestors
 from perikope.kernels.propagation import (
@@ -423,7 +423,7 @@ def _divided(total: Floats, weight: Floats) -> Floats:
 
 def _depth(matches: Matches) -> Integers:
     """The depth of each section: the number of sections that contain it, counting itself and the document."""
-    depth: Integers = sum_ancestors(np.ones(matches.parent_of_section.size, np.int64), matches.parent_of_section)
+    depth: Integers = sum_ancestors(frozen(np.ones(matches.parent_of_section.size, np.int64)), matches.parent_of_section)
     return depth
 
 

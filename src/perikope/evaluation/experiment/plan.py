@@ -324,6 +324,8 @@ def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given:
         stopwords=stopwords or expects.stopwords or None,
         segment=keys.segment,
         languages=keys.languages,
+        # Which of two documents is indexed must not be left to chance: a collection has each id once.
+        duplicates="error",
     )
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")

@@ -13,11 +13,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from perikope.core.arrays import Floats
 from perikope.evaluation.measures.significance import CORRECTIONS, ROUNDING, TESTS, Values, check_comparison, columns_by_query, scipy_stats
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from perikope.core.arrays import Floats
 
 RESAMPLES = 10_000
 """Number of resamples of the bootstrap."""
@@ -94,6 +97,8 @@ def effect_size(one: Values, other: Values, test: str) -> float:
     - `mannwhitney`: the rank-biserial correlation `2 U / (n m) - 1`, from -1 to 1: how much more often a value of the
       first system is the larger one.
     """
+    import numpy as np
+
     first, second = (np.round(np.array(values, float), 12) for values in (one, other))
     if test == "mannwhitney":
         return float(np.sign(first[:, None] - second[None, :]).mean())
@@ -110,6 +115,8 @@ def effect_size(one: Values, other: Values, test: str) -> float:
 
 def interval(one: Values, other: Values, test: str, alpha: float, seed: int) -> tuple[float, float]:
     """The confidence interval of the mean difference; see `differences`. NaN with fewer than two queries."""
+    import numpy as np
+
     first, second = np.array(one, float), np.array(other, float)
     if min(first.size, second.size) < 2:
         return math.nan, math.nan
@@ -128,6 +135,8 @@ def interval(one: Values, other: Values, test: str, alpha: float, seed: int) -> 
 
 def _resampled(values: Floats, draw: np.random.Generator) -> Floats:
     """The means of random resamples of the values, with replacement."""
+    import numpy as np
+
     rows = max(1, _BLOCK // values.size)
     blocks = [
         values[draw.integers(0, values.size, (min(rows, RESAMPLES - first), values.size))].mean(axis=1)
@@ -138,6 +147,8 @@ def _resampled(values: Floats, draw: np.random.Generator) -> Floats:
 
 def _differences(first: Floats, second: Floats) -> Floats:
     """The values of the first system minus those of the second, query by query. Rounding errors become 0."""
+    import numpy as np
+
     gains = first - second
     cleaned: Floats = np.where(np.abs(gains) > ROUNDING, gains, 0.0)
     return cleaned
@@ -145,6 +156,8 @@ def _differences(first: Floats, second: Floats) -> Floats:
 
 def _ranks(values: Floats) -> Floats:
     """The ranks of values, from 1; equal values share the mean of their ranks."""
+    import numpy as np
+
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: Floats = ((last - counts + 1 + last) / 2)[group]

@@ -11,28 +11,26 @@ from perikope.evaluation.depth import Depth
 from perikope.evaluation.figures import quick
 from perikope.evaluation.measures import Measure
 from perikope.evaluation.measuring import Measuring
-from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
+from perikope.evaluation.tuning.outcome import DIGITS, FoldOutcome, TuningOutcome
 from perikope.evaluation.tuning.space import Space
 from perikope.evaluation.views import Looking, View
 from perikope.query.topic import Topic
 from perikope.search.batch import PreparedTopic
 from perikope.search.options import SearchOptions
 
-DIGITS = 9
-"""Decimals of a mean that are compared between settings. Smaller differences may be rounding errors."""
-
 
 def scores_of_settings(
-    looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, depth: Depth, measuring: Measuring
-) -> list[float]:
-    """The value of a measure for one topic with each setting.
+    looking: Looking, topic: Topic, options: SearchOptions, space: Space, measures: Sequence[Measure], depth: Depth, measuring: Measuring
+) -> list[list[float]]:
+    """The values of measures for one topic: one list per measure, with one value per setting.
 
     All values are 0 if the query of the topic is not valid.
     """
     asked = looking.prepare(topic, options)
     if asked.problem:
-        return [0.0] * len(space.settings)
-    return scores_in_view(looking.view(asked), space, measure, depth, looking, asked, measuring)
+        return [[0.0] * len(space.settings) for _ in measures]
+    view = looking.view(asked)
+    return [scores_in_view(view, space, measure, depth, looking, asked, measuring) for measure in measures]
 
 
 def scores_in_view(
@@ -71,15 +69,15 @@ def scores_in_view(
     return scores
 
 
-def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
+def choose(scores: Floats, columns: Iterable[int], distance: Sequence[float]) -> tuple[int, float]:
     """The index of the setting with the highest mean over some topics, and that mean.
 
     `scores` has the shape (settings, topics). `columns` are the indices of the topics. Of settings with equal means,
-    the first is chosen.
+    the one with the smallest `distance` from the defaults is chosen, and of these the first.
     """
     means = [math.fsum(row) / max(len(row), 1) for row in scores[:, list(columns)].tolist()]
     possible = [number for number, mean in enumerate(means) if not math.isnan(mean)]
-    best = max(possible, key=lambda number: (round(means[number], DIGITS), -number))
+    best = max(possible, key=lambda number: (round(means[number], DIGITS), -distance[number], -number))
     return best, means[best]
 
 
@@ -93,7 +91,7 @@ def outcome_of(
     each topic, by id; it may have more topics than `qids`.
     """
     every = range(len(qids))
-    best, _ = choose(scores, every)
+    best, _ = choose(scores, every, space.distances)
     means = [math.fsum(row) / max(len(row), 1) for row in scores.tolist()]
     tried = [number for number, mean in enumerate(means) if not math.isnan(mean)]
     folds, chosen = [], []
@@ -102,7 +100,7 @@ def outcome_of(
         held_out_topics = [i for i in every if fold[qids[i]] == number]
         if not others:
             raise UsageError(f"fold {number + 1} leaves no topic to tune on; use fewer folds, or more topics")
-        setting, mean = choose(scores, others)
+        setting, mean = choose(scores, others, space.distances)
         held_out_mean = math.fsum(scores[setting, held_out_topics].tolist()) / max(len(held_out_topics), 1)
         folds.append(FoldOutcome(dict(zip(space.values, space.settings[setting], strict=True)), mean, held_out_mean, len(held_out_topics)))
         chosen.append(setting)

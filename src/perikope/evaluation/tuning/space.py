@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import Parameter as Signature
 from typing import Any, Literal
@@ -46,6 +46,31 @@ class Space:
     """The values to try, by path of the parameter. The values are empty in a random search."""
     settings: tuple[Setting, ...]
     """The settings to try. Each has one value per parameter, in the order of `values`."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """The value that each parameter has if it is not tuned, by path. The nearest of equally good settings is chosen."""
+
+    @cached_property
+    def distances(self) -> tuple[float, ...]:
+        """The distance of each setting from the defaults: the number of values that differ, plus how far they are.
+
+        How far numbers are is a share of the span of all tried values. The mean of these shares is below 1, so a
+        setting with more default values is always nearer.
+        """
+        spans = []
+        for i, path in enumerate(self.values):
+            values = [self.defaults.get(path), *(setting[i] for setting in self.settings)]
+            numbers = [float(value) for value in values if isinstance(value, (int, float))]
+            spans.append(max(numbers) - min(numbers) if numbers else 0.0)
+        return tuple(self._distance(setting, spans) for setting in self.settings)
+
+    def _distance(self, setting: Setting, spans: Sequence[float]) -> float:
+        shares = []
+        for path, value, span in zip(self.values, setting, spans, strict=True):
+            default = self.defaults.get(path)
+            if value != default and str(value) != str(default):
+                are_numbers = isinstance(value, (int, float)) and isinstance(default, (int, float))
+                shares.append(abs(value - default) / span if are_numbers else 1.0)  # type: ignore[operator]
+        return len(shares) + sum(shares) / (len(shares) + 1)
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -112,17 +137,18 @@ def read_space(
     if not parameters:
         raise UsageError(f"{call.name} has no parameter with a grid and without a value; name the parameters to tune: {call.name}(name)")
     given = {path: _checked(call, path, parameter, chosen[path]) for path, parameter in parameters.items()}
+    defaults = {path: _default(call, path.split("."), parameter) for path, parameter in parameters.items()}
     if search == "random":
         for path, parameter in parameters.items():
             if given[path] is None and not _is_share(parameter):
                 _grid(call, path, parameter)
-        return _possible(Space(call, dict.fromkeys(parameters, ()), draw_settings(parameters, given, trials, seed)))
+        return _possible(Space(call, dict.fromkeys(parameters, ()), draw_settings(parameters, given, trials, seed), defaults))
     values = {path: given[path] or _grid(call, path, parameter) for path, parameter in parameters.items()}
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
         raise UsageError(
             f"there are more than {MOST_SETTINGS} settings; tune fewer parameters, or draw settings at random: --search random"
         )
-    return _possible(Space(call, values, tuple(itertools.product(*values.values()))))
+    return _possible(Space(call, values, tuple(itertools.product(*values.values())), defaults))
 
 
 def _possible(space: Space) -> Space:
@@ -247,6 +273,16 @@ def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ..
     if isinstance(value, (tuple, list)):
         return tuple(model if isinstance(model, Call) else parse(str(model)) for model in value)
     return value if isinstance(value, Call) else parse(str(value))
+
+
+def _default(call: Call, path: Sequence[str], parameter: Parameter) -> object:
+    """The value of the parameter at a path if it is not tuned: the value in the call, or else its declared default."""
+    name, *rest = path
+    if not rest:
+        return call.arguments.get(name, parameter.default)
+    definition = MODELS[call.name]
+    inner = _inner(call, name, {**definition.shape, **definition.weights}[name])
+    return _default(inner, rest, parameter) if isinstance(inner, Call) else _default(inner[int(rest[0]) - 1], rest[1:], parameter)
 
 
 def _with(call: Call, path: Sequence[str], value: object) -> Call:

@@ -34,7 +34,7 @@ class _Setup:
     topics: tuple[Topic, ...]
     judgements: Mapping[str, Mapping[str, int]]
     space: Space
-    measure: str
+    measures: tuple[str, ...]
     options: SearchOptions
     documents: tuple[Any, ...]
     text: str
@@ -47,22 +47,24 @@ class _Scores:
     def __init__(self, setup: _Setup) -> None:
         self.setup = setup
         self.looking = Looking(Snapshot.open(setup.index), setup.judgements)
-        self.measure = parse_measure(setup.measure)
+        self.measures = [parse_measure(measure) for measure in setup.measures]
         self.measuring = Measuring(setup.judgements, (setup.text, "auto") if setup.text else None, setup.index)
 
-    def __call__(self, numbers: tuple[int, ...]) -> list[list[float]]:
-        """Score the topics with the given indices. Returns one row per topic.
+    def __call__(self, numbers: tuple[int, ...]) -> list[list[list[float]]]:
+        """Score the topics with the given indices. Returns one row per topic and measure.
 
         A row has the scores of all settings with the first number of documents, then with the second, and so on.
         """
-        return [self._row(self.setup.topics[number]) for number in numbers]
+        return [self._rows(self.setup.topics[number]) for number in numbers]
 
-    def _row(self, topic: Topic) -> list[float]:
-        row: list[float] = []
+    def _rows(self, topic: Topic) -> list[list[float]]:
+        rows: list[list[float]] = [[] for _ in self.measures]
         for documents in self.setup.documents:
             options = self.setup.options.updated({"documents": documents})
-            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, self.setup.depth, self.measuring)
-        return row
+            scores = scores_of_settings(self.looking, topic, options, self.setup.space, self.measures, self.setup.depth, self.measuring)
+            for row, more in zip(rows, scores, strict=True):
+                row += more
+        return rows
 
 
 def tune(
@@ -70,7 +72,7 @@ def tune(
     topics: Sequence[Topic],
     judgements: Mapping[str, Mapping[str, int]],
     space: Space,
-    measure: str,
+    measures: str | Sequence[str],
     options: SearchOptions,
     *,
     documents: Sequence[Any] = (),
@@ -84,6 +86,8 @@ def tune(
 ) -> tuple[TuningOutcome, list[str]]:
     """Tune a space on topics with judgements. Returns the outcome, and one line per topic that was left out.
 
+    If several `measures` are given, the first is maximised that depends on most of the tuned parameters.
+
     `options` are the search options; their model is ignored. `documents` has numbers of documents to fetch, which are
     tuned like a parameter. If it is empty, `options.documents` is used. `text` is the path of the judgement file, for
     measures that count characters. `depth` is where rankings are cut, by default at `options.k`. With `folds`, the
@@ -92,18 +96,23 @@ def tune(
     problems: list[str] = []
     usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append, on_note)
     documents = tuple(documents) or (options.documents,)
-    setup = _Setup(index, usable, judgements, space, measure, options, documents, text, depth or Depth(options.k))
+    names = (measures,) if isinstance(measures, str) else tuple(measures)
+    setup = _Setup(index, usable, judgements, space, names, options, documents, text, depth or Depth(options.k))
     qids = [topic.qid for topic in usable]
     fold = fold_of_topic(qids, folds, seed) if folds else {}
-    rows: dict[int, list[float]] = {}
+    rows: dict[int, list[list[float]]] = {}
     tasks = [tuple(range(first, min(first + AT_A_TIME, len(usable)))) for first in range(0, len(usable), AT_A_TIME)]
     with open_pool(_Scores, setup, min(workers or usable_cores(), len(tasks))) as pool:
         for numbers, scores_of_topics in pool.results(tasks):
             rows |= dict(zip(numbers, scores_of_topics, strict=True))
             on_progress(len(rows), len(usable))
-    scores = np.ascontiguousarray(np.array([rows[number] for number in range(len(usable))]).T)
     swept = space
     if len(documents) > 1:
         values = {"documents": tuple(documents), **space.values}
-        swept = replace(space, values=values, settings=tuple((n, *setting) for n in documents for setting in space.settings))
-    return outcome_of(swept, scores, qids, parse_measure(measure), fold)[0], problems
+        settings = tuple((n, *setting) for n in documents for setting in space.settings)
+        swept = replace(space, values=values, settings=settings, defaults={**space.defaults, "documents": options.documents})
+    outcomes = []
+    for number, measure in enumerate(names):
+        scores = np.ascontiguousarray(np.array([rows[topic][number] for topic in range(len(usable))]).T)
+        outcomes.append(outcome_of(swept, scores, qids, parse_measure(measure), fold)[0])
+    return min(outcomes, key=lambda outcome: len(outcome.idle)), problems

@@ -134,12 +134,70 @@ def test_folds_choose_without_their_own_topics(rows, data):
     for number, setting in enumerate(chosen):
         taught = [i for i, qid in enumerate(qids) if fold[qid] != number]
         means = [round(math.fsum(row[i] for i in taught) / 3, 9) for row in rows]
-        assert setting == means.index(max(means))
+        # The default of alpha is 0.8. So of equal means, that of the largest value here is nearest to it.
+        assert setting == max(i for i, mean in enumerate(means) if mean == max(means))
         assert tuned.folds[number].chosen == {"alpha": setting / 10}
         assert tuned.folds[number].score == pytest.approx(np.mean([rows[setting][i] for i in range(6) if i not in taught]))
         assert tuned.folds[number].topics == 3
     assert tuned.scores == pytest.approx(scores.mean(axis=1))
-    assert choose(scores, range(6))[0] == space.settings.index((tuned.chosen["alpha"],))
+    assert choose(scores, range(6), space.distances)[0] == space.settings.index((tuned.chosen["alpha"],))
+
+
+def chosen_among(text, scores, **keywords):
+    """The values that are chosen if each setting has one score for all topics."""
+    space = read_space(text, **keywords)
+    assert len(space.settings) == len(scores)
+    tuned, _ = outcome_of(space, np.array([[score, score] for score in scores]), ["q1", "q2"], parse_measure("AP"), {})
+    return tuned
+
+
+def test_of_equal_settings_that_of_the_defaults_is_chosen():
+    # The default of alpha is 0.8, and that of beta 0.1.
+    assert chosen_among("qsf_v(alpha=[0.1,0.5,0.8,0.9])", [1, 1, 1, 1]).chosen == {"alpha": 0.8}
+    assert chosen_among("qsf_v(alpha=[0.1,0.5,0.7,1.0])", [1, 1, 1, 1]).chosen == {"alpha": 0.7}
+    assert chosen_among("qsf_v(alpha=[0.1,0.5,0.8,0.9])", [1, 1, 0.5, 0]).chosen == {"alpha": 0.5}
+    assert chosen_among("qsf_v(alpha=[0.1,0.8])", [1 + 1e-12, 1]).chosen == {"alpha": 0.8}
+    # The value in a recipe is the default of a tuned parameter.
+    assert chosen_among("qsf_v(alpha=0.3)", [1] * 33, wanted=True, keep_given=False).chosen["alpha"] == 0.3
+    # The default of a model inside another is the one that the other gives it.
+    nested = chosen_among("position_prior(base=qsf_v(alpha=[0.2,0.6,0.9]))", [1, 1, 1])
+    assert nested.chosen == {"base.alpha": 0.9}
+
+
+def test_a_parameter_that_a_measure_does_not_depend_on_is_idle():
+    # The settings are (mu, alpha) = (100, 0.2), (100, 0.8), (1000, 0.2), (1000, 0.8).
+    text = "qsf_v(mu=[100,1000],alpha=[0.2,0.8])"
+    assert read_space(text).settings[1] == (100, 0.8)
+    assert chosen_among(text, [0.1, 0.1, 0.2, 0.2]).idle == ("alpha",)
+    assert chosen_among(text, [0.1, 0.2, 0.1, 0.2]).idle == ("mu",)
+    assert chosen_among(text, [0.1, 0.2, 0.2, 0.1]).idle == ()
+    assert chosen_among(text, [0.1, 0.1, 0.1, 0.1]).idle == ("mu", "alpha")
+    assert chosen_among("qsf_v(alpha=[0.2])", [0.1]).idle == ()
+    # With alpha = 0 the passage has no weight, and the measure is worse.
+    text = "qsf_v(alpha=[0.0,0.3,0.6,1.0])"
+    assert chosen_among(text, [0.1, 0.2, 0.2, 0.2]).idle == ("alpha",)
+    assert chosen_among(text, [0.3, 0.2, 0.2, 0.2]).idle == ()
+    assert chosen_among(text, [0.2, 0.1, 0.2, 0.2]).idle == ()
+    assert chosen_among(text, [0.1, 0.2, 0.2, 0.1]).idle == ()
+    assert chosen_among("qsf_v(alpha=[0.0,0.3,0.6])", [0.1, 0.2, 0.2]).idle == ()
+    text = "qsf_v(mu=[100,1000],alpha=[0.2,0.8])"
+    assert "AP does not depend on alpha" in chosen_among(text, [0.1, 0.1, 0.2, 0.2]).idle_note
+    assert chosen_among(text, [0.1, 0.2, 0.2, 0.1]).idle_note == ""
+
+
+def test_the_measure_that_depends_on_more_parameters_is_taken(collection):
+    index, topics, judgements = collection
+    space = read_space("qsf_v(alpha)")
+
+    def tuned(measures):
+        return tune(index, topics, judgements, space, measures, SearchOptions(k=1000), folds=0, workers=1)[0]
+
+    # All passages of a document have the same score of the document. So MAP(D) is flat, except at 0.
+    assert tuned("MAP(D)").idle == ("alpha",)
+    assert tuned("MAP(D)").chosen == {"alpha": 0.8}
+    assert tuned("nDCG@10").idle == ()
+    assert tuned(("MAP(D)", "nDCG@10")) == tuned("nDCG@10")
+    assert tuned(("nDCG@10", "AP")).measure == "nDCG@10"
 
 
 def test_a_fold_that_leaves_nothing_is_refused():

@@ -204,7 +204,7 @@ def tuning_lines(tuned: TuningOutcome) -> list[str]:
     on = f" on {counted(tuned.topics, 'topic')}" if tuned.topics else ""
     tried = f"{counted(len(tuned.scores), 'setting')} tried for {tuned.measure}{on}"
     spread = f", from {figure(min(tuned.scores))} to {figure(max(tuned.scores))}" if tuned.scores else ""
-    lines = [f"{tried}{spread}; the best: {chosen_text(tuned.chosen)}"]
+    lines = [f"{tried}{spread}; the best: {chosen_text(tuned.chosen)}", *([tuned.idle_note] if tuned.idle else [])]
     for number, fold in enumerate(tuned.folds, 1):
         lines.append(
             f"fold {number} ({counted(fold.topics, 'topic')}): {chosen_text(fold.chosen)}; "

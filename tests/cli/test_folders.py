@@ -1,0 +1,126 @@
+"""What `perikope index` says about a folder of mixed files."""
+
+import gzip
+
+import pytest
+
+from tests.cli.test_commands import run
+
+
+@pytest.fixture
+def docs(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "guide.md").write_text("# Pumps\n\nA rotor turns.\n")
+    return folder
+
+
+def test_files_of_other_formats_are_listed_with_advice(docs, tmp_path, capsys):
+    for name in ("a.pdf", "b.PDF", "c.docx", "d.rst.gz", "LICENSE", "e.png", "f.py", "g.png", "h.png"):
+        (docs / name).write_bytes(gzip.compress(b"x") if name.endswith(".gz") else b"x")
+    code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[1] == "9 files of other formats passed over: 3 .png, 2 .pdf, 1 .docx, 1 .py, 1 .rst.gz, 1 without suffix"
+    assert lines[2:6] == [
+        "  .pdf: not read; convert them to text first, for example with pdftotext",
+        f"  .py, without suffix: if they are text, `perikope index {docs} --to {tmp_path / 'idx'} --append --format text` "
+        "adds them as plain text",
+        "  .docx: not read; convert them to HTML or Markdown first, for example with pandoc",
+        "  .rst.gz: not read; convert them to HTML first, for example with pandoc",
+    ]
+    assert lines[6] == f'search it: perikope search {tmp_path / "idx"} "your words"'
+    # Pictures hold no text, so they do not count as files that were not read.
+    assert err == "warning: most files were not read: 6 of 7 have another format (listed above)\n"
+    # The advice works. Files that the index already has are left as they are.
+    code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx", "--append", "--format", "text")
+    assert code == 0
+    assert "9 documents added, 0 changed, 0 removed, 1 unchanged" in out
+    assert "  .md: left out by --format" in out
+
+
+def test_many_suffixes_are_summed_up(docs, tmp_path, capsys):
+    for number in range(9):
+        (docs / f"a.x{number}").write_text("x")
+    lines = run(capsys, "index", docs, "--to", tmp_path / "idx")[1].splitlines()
+    assert lines[1] == "9 files of other formats passed over: 1 .x0, 1 .x1, 1 .x2, 1 .x3, 1 .x4, 1 .x5, and 3 of 3 other suffixes"
+    assert lines[2].startswith("  others: if they are text, ")
+
+
+def test_a_folder_of_other_formats_alone_is_an_error(tmp_path, capsys):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.pdf").write_text("x")
+    code, _, err = run(capsys, "index", tmp_path / "docs", "--to", tmp_path / "idx")
+    assert code == 2
+    assert "no file in this folder is of a known format (1 .pdf); known suffixes: .htm" in err
+
+
+def test_duplicates_are_named_and_no_error(docs, tmp_path, capsys):
+    for letter in "abcdefgh":
+        (docs / f"{letter}.jsonl").write_text('{"id": "d1", "passages": ["pump"]}\n')
+    code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx")
+    assert code == 0
+    assert "2 documents added" in out
+    lines = err.splitlines()
+    assert lines[0] == "7 documents left out, because an earlier document has the same id:"
+    assert lines[1] == "  d1 in b.jsonl (first from a.jsonl)"
+    assert lines[-1] == "  … and 2 more"
+    code, out, err = run(capsys, "index", docs / "b.jsonl", "--to", tmp_path / "idx", "--append")
+    assert code == 0
+    assert err.splitlines() == [
+        "1 document left out, because the index already has their ids (--replace replaces the documents of the index):",
+        "  d1 in b.jsonl (indexed from a.jsonl)",
+    ]
+    code, _, err = run(capsys, "index", docs, "--to", tmp_path / "strict", "--duplicates", "error")
+    assert code == 2
+    assert "document 'd1' is given twice by a.jsonl and b.jsonl: keep only the first (--duplicates first)" in err
+
+
+def test_unknown_xml_is_told_once_per_root(docs, tmp_path, capsys):
+    for number in range(3):
+        (docs / f"pom{number}.xml").write_text("<project><name>pump</name></project>")
+        (docs / f"x{number}.xml").write_text("<config/>")
+    code, _, err = run(capsys, "index", docs, "--to", tmp_path / "idx")
+    assert code == 1
+    lines = err.splitlines()
+    assert lines[0] == "6 files could not be read, or not completely:"
+    assert [line.endswith(" [and 2 other files]") for line in lines[1:]] == [True, True]
+    assert "pom0.xml:1: is XML with the root <project>, which no built-in profile describes" in lines[1]
+
+
+def test_sync_counts_what_changed(docs, tmp_path, capsys):
+    index = ("index", docs, "--to", tmp_path / "idx", "--sync")
+    (docs / "other.md").write_text("A shaft.")
+    assert "2 documents added in" in run(capsys, *index)[1]
+    (docs / "guide.md").write_text("A seal.")
+    (docs / "new.md").write_text("A valve.")
+    out = run(capsys, *index)[1]
+    assert "1 document added, 1 changed, 0 removed, 1 unchanged in" in out
+    assert "search it" not in out
+
+
+def test_sync_keeps_files_that_were_indexed_with_another_format(docs, tmp_path, capsys):
+    (docs / "notes.rst").write_text("A shaft.")
+    run(capsys, "index", docs, "--to", tmp_path / "idx")
+    run(capsys, "index", docs, "--to", tmp_path / "idx", "--append", "--format", "text")
+    code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")
+    assert (code, err) == (0, "")
+    assert "0 documents added, 0 changed, 0 removed, 2 unchanged in" in out
+    assert "passed over" not in out
+    (docs / "notes.rst").write_text("A longer shaft.")
+    code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")
+    assert code == 1
+    assert "0 removed, 2 unchanged in" in out
+    assert "notes.rst: has changed since it was indexed with another --format; sync with that format too" in err
+    out = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync", "--format", "text")[1]
+    assert "0 documents added, 1 changed, 0 removed, 1 unchanged in" in out
+    (docs / "notes.rst").unlink()
+    assert "1 removed, 1 unchanged in" in run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")[1]
+
+
+def test_an_index_inside_the_folder_is_no_input(docs, capsys, monkeypatch):
+    monkeypatch.chdir(docs)
+    for option in ((), ("--sync",)):
+        code, out, err = run(capsys, "index", ".", "--to", "idx", *option)
+        assert (code, err) == (0, "")
+        assert "passed over" not in out
