@@ -53,9 +53,15 @@ def test_its_statistics_are_those_of_its_documents(index):
 
 @pytest.mark.parametrize("model", SCORES)
 def test_passages_have_the_scores_they_always_had(index, model):
-    found = index.search("rotor of a pump", model=model).names()
+    found = index.search("rotor of a pump", model=model, language="all").names()
     assert [name for name, _ in found] == [name for name, _ in SCORES[model]]
     assert [score for _, score in found] == pytest.approx([score for _, score in SCORES[model]], abs=1e-6)
+
+
+def test_its_languages_are_counted(index):
+    totals = index.snapshot.totals_by_language
+    assert {code: tuple(counts) for code, counts in totals.items()} == {"en": (3, 320, 5, 314), "fr": (1, 5, 1, 3)}
+    assert [hit.language for hit in index.search("rotor of a pump", model="bm25")] == ["en"] * 5
 
 
 def test_documents_come_back_as_they_were(index):

@@ -57,7 +57,7 @@ def plain_scores(documents, text, model):
 @examples(40)
 @given(documents=collections(), query=queries, cuts=st.lists(st.integers(0, 5), max_size=1))
 def test_a_model_equals_its_plain_twin(model, documents, query, cuts):
-    results = index_of(documents, cuts).search(query, model=model, k=1000)
+    results = index_of(documents, cuts).search(query, model=model, k=1000, language="all")
     expected = plain_scores(documents, query, model)
     found = {(hit.document, int(hit.passage[1:]) - 1): hit.score for hit in results}
     assert found == pytest.approx(expected, abs=1e-9)

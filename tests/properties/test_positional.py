@@ -90,7 +90,7 @@ class Plain:
 
 
 def found(index, query, model):
-    return {(hit.document, int(hit.passage[1:]) - 1): hit.score for hit in index.search(query, model=model, k=1000)}
+    return {(hit.document, int(hit.passage[1:]) - 1): hit.score for hit in index.search(query, model=model, k=1000, language="all")}
 
 
 FILLER = plain_document("z", "Nothing", "To be found.")

@@ -127,7 +127,7 @@ def plain_scores(documents, text, name, given):
 def test_a_model_equals_its_formula(documents, query, model, cuts):
     name, given = model
     written = f"{name}({','.join(f'{parameter}={value}' for parameter, value in given.items())})"
-    results = index_of(documents, cuts).search(query, model=written, k=1000)
+    results = index_of(documents, cuts).search(query, model=written, k=1000, language="all")
     found = {(hit.document, int(hit.passage[1:]) - 1): hit.score for hit in results}
     assert found == pytest.approx(plain_scores(documents, query, name, given), abs=1e-6)
 

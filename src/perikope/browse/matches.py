@@ -282,7 +282,9 @@ def join(
             rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
             pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
     column = _concatenate(pieces)
-    matches = assemble(query.ungrouped, snapshot.statistics_of(terms), numbers, scores, column, tuple(parts))
+    single = query.ungrouped
+    statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
+    matches = assemble(single, statistics, numbers, scores, column, tuple(parts))
     return for_scores(
         replace(
             matches,
@@ -367,6 +369,7 @@ def _added_up(frequencies: Frequencies, terms: int, single_terms_in: Callable[[i
     return Frequencies(first_entry, (entry % max(terms, 1)).astype(np.int32), count, single_terms_in)
 
 
+_OF_LANGUAGE = ("documents", "tokens", "passages", "passage_tokens")
 _IN_UNITS, _IN_ALL = ("document_frequency", "passage_frequency"), ("collection_frequency", "passage_collection_frequency")
 
 
@@ -380,6 +383,10 @@ def _statistics_of(statistics: Statistics, number_of_term: Integers32, terms: in
     for names, combine in ((_IN_UNITS, np.maximum), (_IN_ALL, np.add)):
         for name in names:
             combine.at(counts[name], number_of_term[single], getattr(statistics, name)[single])
+    for name in _OF_LANGUAGE:
+        if isinstance(of_language := getattr(statistics, name), np.ndarray):  # all single terms of a term have its language
+            counts[name] = np.zeros(terms, np.int64)
+            counts[name][number_of_term[single]] = of_language[single]
     return replace(statistics, **counts)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from perikope.browse.languages import rows_by_language
 from perikope.browse.matches import Matches, join
 from perikope.browse.ranking import Ranking
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
-from perikope.fetch.expansion import Expander, Feedback
+from perikope.fetch.expansion import Expander, Feedback, terms_to_add
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
@@ -34,7 +35,7 @@ def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, ex
 def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -> Feedback:
     rows = best.rows[:depth]
     counts = [_terms_of(snapshot, matches, row) for row in rows.tolist()]
-    terms = tuple(sorted({term for frequency in counts for term in frequency}))
+    terms = terms_to_add(matches.query, counts)
     candidates = Candidates(matches.number_of_document, matches.score_of_document)
     inside = join(snapshot, Query("", terms, (1.0,) * len(terms)), candidates).in_passages
     return Feedback(
@@ -43,7 +44,7 @@ def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -
         matches.length_of_passage[rows].astype(np.float64),
         best.scores[:depth],
         np.bincount(inside.term, inside.count, minlength=len(terms)).astype(np.float64),
-        matches.passages,
+        rows_by_language(matches, terms)[0] if matches.query.languages else matches.passages,
     )
 
 

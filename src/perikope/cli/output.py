@@ -86,12 +86,16 @@ def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
     return "\n".join(f"     {line}" if line else "" for line in [*lines, *(["…"] if last < len(text) else [])])
 
 
-def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
-    """A hit as lines of text, with rank, score, name and heading path; with `context`, also its neighbours."""
+def show(hit: Hit, *, context: bool = False, full: bool = False, language: bool = False) -> str:
+    """A hit as lines of text, with rank, score, name and heading path.
+
+    With `context`, its neighbours are shown too, and with `language`, its language.
+    """
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {number_in_print(hit.score)}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
-    lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{hit.part}]" if hit.part else "")]
+    labels = [label for label in (hit.part, hit.language if language else "") if label]
+    lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{', '.join(labels)}]" if labels else "")]
     if path:
         lines.append(_fill(path, width))
     text = marked(hit, width, full)

@@ -62,7 +62,7 @@ def show_hits(results: Results, form: str, out: str, *, context: bool, full: boo
 
         _write(export(form, list(results)), form, out, len(results))
     elif len(results):
-        click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
+        click.echo("\n\n".join(show(hit, context=context, full=full, language=results.of_several_languages) for hit in results))
 
 
 def show_documents(documents: list[RankedDocument], form: str, out: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from perikope.core.registry import Registry
 from perikope.fetch import Candidates
 from perikope.fetch.parts import Parts, PostingsOfTerms
 from perikope.index.layout import STOP
-from perikope.index.reader import Snapshot
+from perikope.index.reader import CountOrCounts, Snapshot, of_terms
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_weights
@@ -41,8 +41,8 @@ class Feedback:
     """The score of each feedback document."""
     occurrences: Floats
     """The number of occurrences of each term in the collection."""
-    documents: int
-    """The number of documents in the collection."""
+    documents: CountOrCounts
+    """The number of documents in the collection or, if it is counted by language, in the language of each term."""
 
 
 Expansion = Callable[..., Query]
@@ -88,12 +88,15 @@ def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str, 
     """Expand a query with words of the best candidates, by an expansion such as `bo1(terms=20)`.
 
     If documents are ranked by parts, the words and codes of these parts are used, without the weights of the parts.
-    Without candidates, the query is returned unchanged.
+    Words in languages that are not searched are left out. Without candidates, the query is returned unchanged.
     """
     expander = parse_expansion(text)
     if not len(candidates):
         return query
-    feedback = _feedback_of_parts(snapshot, candidates, expander.depth, parts) if parts else _feedback(snapshot, candidates, expander.depth)
+    if parts:
+        feedback = _feedback_of_parts(snapshot, query, candidates, expander.depth, parts)
+    else:
+        feedback = _feedback(snapshot, query, candidates, expander.depth)
     return expander(query, feedback)
 
 
@@ -127,7 +130,7 @@ def bo1(query: Query, feedback: Feedback, *, documents: FeedbackDocuments = 3, t
     chosen = _best(feedback, np.where(in_query | spread, weight, -np.inf), terms)
     if not chosen:
         return query
-    largest = _bo1(frequency[chosen[0]], frequency[chosen[0]] / feedback.documents)
+    largest = _bo1(frequency[chosen[0]], frequency[chosen[0]] / of_terms(feedback.documents, np.array(chosen[0])))
     highest = max(query.weights)
     weights = {term: value / highest for term, value in zip(query.terms, query.weights, strict=True)}
     for i in chosen:
@@ -177,24 +180,38 @@ def _best(feedback: Feedback, weight: Floats, terms: int) -> list[int]:
     return order[:terms]
 
 
-def _feedback(snapshot: Snapshot, candidates: Candidates, depth: int) -> Feedback:
+def terms_to_add(query: Query, counts: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
+    """The terms of feedback documents or passages that may expand a query, in order: those in a searched language."""
+    terms = sorted({term for count_of_term in counts for term in count_of_term})
+    if not query.languages:
+        return tuple(terms)
+    searched, own = frozenset(query.languages), frozenset(query.terms)
+    return tuple(term for term in terms if term in own or ":" not in term or term.partition(":")[0] in searched)
+
+
+def _feedback(snapshot: Snapshot, query: Query, candidates: Candidates, depth: int) -> Feedback:
     counts: list[dict[str, int]] = []
     lengths = []
     for document in candidates.documents[:depth].tolist():
         segment, local = snapshot.locate(document)
         counts.append(_counts(segment, segment.tokens(local)))
         lengths.append(float(segment["document.length"][local]))
-    terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
+    terms = terms_to_add(query, counts)
     occurrences = snapshot.statistics(terms).collection_frequency.astype(np.float64)
-    return _feedback_with(counts, terms, np.array(lengths), occurrences, candidates, snapshot)
+    return _feedback_with(counts, terms, np.array(lengths), occurrences, candidates, _documents(snapshot, query, terms))
 
 
-def _feedback_of_parts(snapshot: Snapshot, candidates: Candidates, depth: int, parts: Parts) -> Feedback:
+def _feedback_of_parts(snapshot: Snapshot, query: Query, candidates: Candidates, depth: int, parts: Parts) -> Feedback:
     counts = [_counts_in_parts(*snapshot.locate(document), parts) for document in candidates.documents[:depth].tolist()]
-    terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
+    terms = terms_to_add(query, counts)
     lengths = np.array([float(sum(count_of_term.values())) for count_of_term in counts])
     occurrences = PostingsOfTerms(snapshot, terms, dict.fromkeys(parts, 1.0)).occurrences
-    return _feedback_with(counts, terms, lengths, occurrences, candidates, snapshot)
+    return _feedback_with(counts, terms, lengths, occurrences, candidates, _documents(snapshot, query, terms))
+
+
+def _documents(snapshot: Snapshot, query: Query, terms: Sequence[str]) -> CountOrCounts:
+    """The number of documents in the collection or, if it is counted by language, in the language of each term."""
+    return snapshot.totals_of(terms)[0] if query.languages else snapshot.totals.documents
 
 
 def _feedback_with(
@@ -203,7 +220,7 @@ def _feedback_with(
     lengths: Floats,
     occurrences: Floats,
     candidates: Candidates,
-    snapshot: Snapshot,
+    documents: CountOrCounts,
 ) -> Feedback:
     frequency = np.array([[count_of_term.get(term, 0) for term in terms] for count_of_term in counts], np.float64)
     return Feedback(
@@ -212,7 +229,7 @@ def _feedback_with(
         lengths,
         candidates.scores[: len(counts)],
         occurrences,
-        snapshot.totals.documents,
+        documents,
     )
 
 

@@ -28,22 +28,40 @@ Factors = weighting.Factors
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Statistics of the query terms in the collection (one value per term), and of the collection."""
+    """Statistics of the query terms in the collection (one value per term), and of the collection.
+
+    If the collection is counted by language, `documents` and `tokens` have one value per term too: the counts in the
+    language of the term.
+    """
 
     document_frequency: Array
     collection_frequency: Array
-    documents: int
-    tokens: float
+    documents: int | Array
+    tokens: float | Array
     """The number of tokens of all documents. It may be fractional if parts are weighted."""
+    length: float | None = None
+    """The average number of tokens per document, in all languages; None for `tokens / documents`."""
 
     @property
     def average_length(self) -> float:
         """The average number of tokens per document."""
+        if self.length is not None:
+            return self.length
+        assert not isinstance(self.documents, np.ndarray)
+        assert not isinstance(self.tokens, np.ndarray)
         return self.tokens / max(self.documents, 1)
 
-    def at(self, terms: Integers) -> Terms:
-        """The statistics of the terms with these numbers, which may repeat: one per term, or one per posting."""
-        return Terms(self.document_frequency[terms], self.collection_frequency[terms], self.documents, self.tokens)
+    @property
+    def share_of_collection(self) -> Floats:
+        """The share of each term in the tokens of the collection, P(t|C)."""
+        share: Floats = self.collection_frequency / np.maximum(self.tokens, 1)
+        return share
+
+    def at(self, terms: Integers | tuple[slice, None]) -> Terms:
+        """The statistics at these indices of the arrays: of terms with these numbers, which may repeat."""
+        documents = self.documents[terms] if isinstance(self.documents, np.ndarray) else self.documents
+        tokens = self.tokens[terms] if isinstance(self.tokens, np.ndarray) else self.tokens
+        return Terms(self.document_frequency[terms], self.collection_frequency[terms], documents, tokens, self.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +273,7 @@ def lm(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
 def _similarity(sums: Floats, weights: Floats, terms: Terms) -> Floats:
     seen = terms.collection_frequency > 0
     total = float(weights[seen].sum())
-    prior = np.log(terms.collection_frequency[seen] / max(terms.tokens, 1))
+    prior = np.log(terms.share_of_collection[seen])
     result: Floats = np.exp((sums + float(np.sum(weights[seen] * prior))) / max(total, 1e-300))
     return result
 

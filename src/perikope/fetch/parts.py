@@ -85,12 +85,10 @@ def fetch_parts(
     """
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     postings_by_segment = PostingsOfTerms(snapshot, query.terms, parts)
-    terms = Terms(
-        postings_by_segment.documents,
-        postings_by_segment.occurrences,
-        snapshot.totals.documents,
-        sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True)),
-    )
+    tokens = sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True))
+    terms = Terms(postings_by_segment.documents, postings_by_segment.occurrences, snapshot.totals.documents, tokens)
+    if query.languages:
+        terms = _by_language(snapshot, query.terms, terms)
     weights = np.array(query.weights)
     seen = terms.document_frequency > 0
     matching: list[Integers] = []
@@ -117,6 +115,16 @@ def fetch_parts(
     if model.definition.finish is not None:
         return candidates
     return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, query, model, terms, parts))
+
+
+def _by_language(snapshot: Snapshot, names: Sequence[str], terms: Terms) -> Terms:
+    """The statistics with the collection counted in the language of each term.
+
+    Tokens of parts are not counted by language: a language has the same share of them as of the whole collection.
+    """
+    documents, tokens, _, _ = snapshot.totals_of(names)
+    share = tokens / max(snapshot.totals.occurrences, 1)
+    return replace(terms, documents=documents, tokens=share * terms.tokens, length=terms.average_length)
 
 
 def _parts_of_score(

@@ -19,6 +19,7 @@ from perikope.fetch.filters import Filter, Negated, SharedCodes, Where, Without,
 from perikope.index.facets import metadata_pairs
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
+from perikope.query.language import ALL, check_language, has_several_languages, with_unstated
 from perikope.query.patent import Claims, Forms, Patent, Setting, load_patent, pasted, queries
 from perikope.query.publications import documents_with
 from perikope.query.terms import Query
@@ -88,6 +89,8 @@ def patent_query(
 
     `claims` are the query claims: some of the patent's claims, or a text. Without a patent, they are the whole query
     and must be a text. `family` adds ids of documents to the patent's family.
+
+    Prior art in every language counts. So without a `language`, the words are looked up in every language of the index.
     """
     if patent is None:
         if not isinstance(claims, str) or not claims:
@@ -98,10 +101,12 @@ def patent_query(
         query_patent = query_patent.with_claims(claims) if claims else query_patent
     notes: list[str] = []
     itself, members = _family(snapshot, query_patent, family)
-    languages = [language_code(language)] if language else snapshot.languages
+    check_language(snapshot, language)
+    languages = snapshot.languages if language in ("", ALL) else with_unstated(snapshot, language_code(language))
     # If documents of the family may be results, they are included in the statistics, as all other documents are.
     left_out = [*itself, *members] if restriction.family_filter else itself
-    setting = Setting(snapshot, languages, members, left_out, translator)
+    by_language = language != ALL and has_several_languages(snapshot)
+    setting = Setting(snapshot, languages, members, left_out, translator, by_language)
     fetch, browse = queries(query_patent, forms, setting, notes.append)
     filters = tuple(_filters(snapshot, query_patent, restriction, family, notes.append))
     return PatentQuery(query_patent, fetch, browse, filters, tuple(notes))

@@ -60,7 +60,8 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     if frequency[order[0]] == 0:
         order = order[frequency[order] > 0]
     rows, weights = rows.at(order), np.array(query.weights)[order]
-    terms = Terms(rows.counts[0], rows.counts[1], snapshot.totals.documents, snapshot.totals.occurrences)
+    names = [query.terms[number] for number in order]
+    terms = collection_statistics(snapshot, names, rows.counts, by_language=bool(query.languages))
     most = max(snapshot.numbers, 1)
     search = _Search(model, terms, weights, min(documents, most), most, filter)
     for i, segment in enumerate(snapshot.segments):
@@ -69,12 +70,29 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
         return candidates
-    names = [query.terms[number] for number in order]
-    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, model, terms, names, weights))
+    labels = [query.label(name) for name in names]
+    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, model, terms, names, labels, weights))
+
+
+def collection_statistics(snapshot: Snapshot, names: Sequence[str], counts: Array, *, by_language: bool) -> Terms:
+    """The statistics that fetch models need: `counts` of terms, and of the collection, or of the terms' languages.
+
+    The first rows of `counts` are the documents and the occurrences of each term.
+    """
+    if not by_language:
+        return Terms(counts[0], counts[1], snapshot.totals.documents, snapshot.totals.occurrences)
+    documents, tokens, _, _ = snapshot.totals_of(names)
+    return Terms(counts[0], counts[1], documents, tokens, snapshot.totals.occurrences / max(snapshot.totals.documents, 1))
 
 
 def _parts_of_score(
-    snapshot: Snapshot, model: FetchModel, terms: Terms, names: Sequence[str], weights: Floats, document: int
+    snapshot: Snapshot,
+    model: FetchModel,
+    terms: Terms,
+    names: Sequence[str],
+    labels: Sequence[str],
+    weights: Floats,
+    document: int,
 ) -> list[tuple[str, float]]:
     """The contributions to the score of a document, as pairs of label and value.
 
@@ -87,10 +105,10 @@ def _parts_of_score(
     frequency = {int(number): int(count) for number, count in zip(held, counts, strict=True)}
     length = segment["document.length"][local : local + 1]
     parts = []
-    for t, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
+    for t, (label, number) in enumerate(zip(labels, numbers.tolist(), strict=True)):
         if number >= 0 and number in frequency:
             added = model.contribution(np.array([float(frequency[number])]), length, terms.at(np.array([t])))
-            parts.append((f"{name.partition(':')[2]!r} occurs {frequency[number]}×", float(weights[t] * added[0])))
+            parts.append((f"{label} occurs {frequency[number]}×", float(weights[t] * added[0])))
     background = model.background(length, float(weights.sum()))
     return parts if background is None else [*parts, ("smoothing for length", float(background[0]))]
 
@@ -221,8 +239,7 @@ class _Tables:
 
 def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
     if model.definition.by_frequency is not None:
-        each = Terms(terms.document_frequency[:, None], terms.collection_frequency[:, None], terms.documents, terms.tokens)
-        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], each)[:, :, None]
+        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], terms.at((slice(None), None)))[:, :, None]
         contributions = ContributionTables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, _NO_NUMBERS, _NO_VALUES, np.ones(1), 1)
         return _Tables(contributions, False, True, False)
     name = (model.definition.name, tuple(model.parameters.values()), terms.average_length)

@@ -2,7 +2,8 @@
 
 Each formula is a function of arrays that broadcast: the frequency of the term in the unit (tf), the length of the unit
 in tokens (l), and statistics of the term over all units. N is the number of units, n the number of units that contain
-the term, cf the number of its occurrences, and l_avg the average length. Fetch models apply the formulas to documents,
+the term, cf the number of its occurrences, and l_avg the average length. N, l_avg and the tokens of the collection are
+numbers, or arrays if they are counted in the language of each term. Fetch models apply the formulas to documents,
 context-free models to passages.
 """
 
@@ -19,13 +20,13 @@ TINY = 1e-300
 """A positive number that replaces 0 in logarithms."""
 
 
-def idf(units: int, holding: Array) -> Floats:
+def idf(units: int | Array, holding: Array) -> Floats:
     """Inverse document frequency of BM25 as in Lucene: `ln(1 + (N - n + 0.5) / (n + 0.5))`. It is never negative."""
     result: Floats = np.log1p((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
-def robertson_idf(units: int, holding: Array) -> Floats:
+def robertson_idf(units: int | Array, holding: Array) -> Floats:
     """Robertson's inverse document frequency: `ln((N - n + 0.5) / (n + 0.5))`.
 
     It is negative for terms that more than half of the units contain.
@@ -34,7 +35,7 @@ def robertson_idf(units: int, holding: Array) -> Floats:
     return result
 
 
-def bm25(frequency: Array, length: Array, average_length: float, k1: float, b: float) -> Floats:
+def bm25(frequency: Array, length: Array, average_length: float | Array, k1: float, b: float) -> Floats:
     """Term frequency of BM25 with saturation and length normalisation.
 
     `tf (k1 + 1) / (tf + k1 (1 - b + b l / l_avg))`; multiply it by `idf` for the weight of a term.
@@ -44,11 +45,11 @@ def bm25(frequency: Array, length: Array, average_length: float, k1: float, b: f
     >>> float(bm25(np.array(3), np.array(120), 100.0, 1.2, 0.75).round(6))
     1.506849
     """
-    result: Floats = frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / max(average_length, 1e-9)))
+    result: Floats = frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / np.maximum(average_length, 1e-9)))
     return result
 
 
-def pl2(frequency: Array, length: Array, average_length: float, occurrences: Array, units: int, c: float) -> Floats:
+def pl2(frequency: Array, length: Array, average_length: float | Array, occurrences: Array, units: int | Array, c: float) -> Floats:
     """PL2: Poisson estimate of randomness, Laplace's after-effect, normalisation 2 with parameter c.
 
     `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and
@@ -61,13 +62,13 @@ def pl2(frequency: Array, length: Array, average_length: float, occurrences: Arr
     return _sum_of_products(pl2_of_term(occurrences, units), pl2_of_unit(frequency, length, average_length, c))
 
 
-def pl2_of_term(occurrences: Array, units: int) -> Factors:
+def pl2_of_term(occurrences: Array, units: int | Array) -> Factors:
     """The three factors of PL2 that depend on the term: `log2(1/f)`, `f log2(e)` and 1, with `f = cf / N`."""
-    expected = occurrences / max(units, 1)
+    expected = occurrences / np.maximum(units, 1)
     return -np.log2(np.maximum(expected, TINY)), expected * np.log2(np.e), np.ones(np.shape(expected))
 
 
-def pl2_of_unit(frequency: Array, length: Array, average_length: float, c: float) -> Factors:
+def pl2_of_unit(frequency: Array, length: Array, average_length: float | Array, c: float) -> Factors:
     """The three factors of PL2 that depend on the unit, with `t = tf log2(1 + c l_avg / l)`.
 
     They are `t / (t + 1)`, `1 / (t + 1)` and `(log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)`.
@@ -76,7 +77,7 @@ def pl2_of_unit(frequency: Array, length: Array, average_length: float, c: float
     return t / (t + 1), 1 / (t + 1), (0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))) / (t + 1)
 
 
-def dph(frequency: Array, length: Array, average_length: float, occurrences: Array, units: int) -> Floats:
+def dph(frequency: Array, length: Array, average_length: float | Array, occurrences: Array, units: int | Array) -> Floats:
     """DPH: hypergeometric randomness, Popper's normalisation, no parameter.
 
     `(1 - f)² / (tf + 1) · (tf log2(tf l_avg/l · N/cf) + log2(2π tf (1 - f))/2)` with `f = tf / l`.
@@ -85,12 +86,12 @@ def dph(frequency: Array, length: Array, average_length: float, occurrences: Arr
     return _sum_of_products(dph_of_term(occurrences, units), dph_of_unit(frequency, length, average_length))
 
 
-def dph_of_term(occurrences: Array, units: int) -> Factors:
+def dph_of_term(occurrences: Array, units: int | Array) -> Factors:
     """The two factors of DPH that depend on the term: `log2(N / cf)` and 1."""
-    return np.log2(max(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
+    return np.log2(np.maximum(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
 
 
-def dph_of_unit(frequency: Array, length: Array, average_length: float) -> Factors:
+def dph_of_unit(frequency: Array, length: Array, average_length: float | Array) -> Factors:
     """The two factors of DPH that depend on the unit, with `f = tf / l`.
 
     They are `(1 - f)² / (tf + 1) · tf` and `(1 - f)² / (tf + 1) · (tf log2(tf l_avg / l) + log2(2π tf (1 - f))/2)`.
@@ -107,7 +108,7 @@ def _sum_of_products(factors: Factors, others: Factors) -> Floats:
     return result
 
 
-def dirichlet(frequency: Array, occurrences: Array, tokens: float, mu: float) -> Floats:
+def dirichlet(frequency: Array, occurrences: Array, tokens: float | Array, mu: float) -> Floats:
     """The gain in log-likelihood by the occurrences of a term, with Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
 
     |C| is the number of tokens in the collection.
@@ -115,5 +116,5 @@ def dirichlet(frequency: Array, occurrences: Array, tokens: float, mu: float) ->
     Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR
     2001.
     """
-    result: Floats = np.log1p(frequency / (mu * occurrences / max(tokens, 1)))
+    result: Floats = np.log1p(frequency / (mu * occurrences / np.maximum(tokens, 1)))
     return result

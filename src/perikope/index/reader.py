@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from perikope.core.arrays import Integers
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import MissingFileError
+from perikope.index.languages import counts_by_language
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.index.tombstones import NO_COUNTS, Counts
 from perikope.kernels.strings import order_runs, pack_strings
 from perikope.text.analysis import ANALYSIS_VERSION, Analyzer
+
+CountOrCounts = int | Integers
+"""A count of the whole collection, or one count per term: that of the language of the term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +33,28 @@ class Statistics:
     The arrays have one value per term. `tokens` and `passage_tokens` do not include stop words.
     """
 
-    documents: int
-    tokens: int
-    passages: int
-    passage_tokens: int
+    documents: CountOrCounts
+    tokens: CountOrCounts
+    passages: CountOrCounts
+    passage_tokens: CountOrCounts
     document_frequency: Integers
     collection_frequency: Integers
     passage_frequency: Integers
     passage_collection_frequency: Integers
     """Occurrences inside passages. The collection frequency also includes occurrences in titles."""
+    length_of_documents: float | None = None
+    """The average length of documents in tokens of all languages; None for `tokens / documents`.
+
+    The length of a document counts all its languages, so its average does too, even if terms are counted by language.
+    """
+
+
+Value = TypeVar("Value", int, float)
+
+
+def of_terms(value: Value | Array, terms: Array) -> Value | Array:
+    """A value of the whole collection, or the values at the given terms if there is one value per term."""
+    return value[terms] if isinstance(value, np.ndarray) else value
 
 
 _SHORT_RUN = 24
@@ -166,8 +184,9 @@ class Snapshot:
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
         """Functions that encode queries, by the name of the vector store. `perikope.neural.models.set_query_encoder`
         adds one."""
-        held = {language for segment in self.segments for language in segment.columns.facts["languages"]}
-        self.languages = [manifest.language, *sorted(held - {manifest.language})]
+        self.languages_of_text = frozenset(language for segment in self.segments for language in segment.columns.facts["languages"])
+        """The languages in which there is text, or was before documents were deleted."""
+        self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
 
     @classmethod
@@ -253,9 +272,37 @@ class Snapshot:
         """The exact statistics of terms (`language:term`) over all segments, without deleted documents."""
         return self.statistics_of(self.look_up(terms))
 
-    def statistics_of(self, terms: TermRows) -> Statistics:
-        """The exact statistics of terms whose rows `look_up` returned."""
-        return Statistics(*self.totals, *terms.counts)
+    def statistics_of(self, terms: TermRows, names: Sequence[str] | None = None) -> Statistics:
+        """The exact statistics of terms whose rows `look_up` returned.
+
+        With the `names` of the terms, the collection is counted by language: each term has the counts of its language.
+        """
+        if names is None:
+            return Statistics(*self.totals, *terms.counts)
+        documents, tokens, passages, passage_tokens = self.totals_of(names)
+        counts = Statistics(documents, tokens, passages, passage_tokens, *terms.counts)
+        return replace(counts, length_of_documents=self.totals.occurrences / max(self.totals.documents, 1))
+
+    @cached_property
+    def totals_by_language(self) -> dict[str, Counts]:
+        """The counts of the collection in each language that has text, without deleted documents.
+
+        They are counted when they are first needed, in time proportional to terms and spans.
+        """
+        totals: dict[str, Counts] = {}
+        for segment in self.segments:
+            for code, counts in counts_by_language(segment).items():
+                totals[code] = totals.get(code, NO_COUNTS) + counts
+        return {code: counts for code, counts in sorted(totals.items()) if counts.occurrences}
+
+    def totals_of(self, terms: Sequence[str]) -> Integers:
+        """The counts of the collection in the language of each term, as an array (4, terms), in the order of `Counts`.
+
+        A term without a language, such as a classification code, has the counts of the whole collection.
+        """
+        totals = self.totals_by_language
+        counts = [totals.get(term.partition(":")[0], NO_COUNTS) if ":" in term else self.totals for term in terms]
+        return np.array(counts, np.int64).reshape(len(terms), _COUNTS).T
 
     def part_statistics(self, terms: Sequence[str], part: str) -> tuple[Integers, Integers]:
         """The document frequencies and the collection frequencies of terms within one part, as two arrays."""

@@ -255,6 +255,8 @@ class Setting:
     """Numbers of documents that are not counted in N and N_w, since they cannot be results."""
     translator: Translator | None = None
     """Translates text in a language that is not searched; None to use the words as they are."""
+    by_language: bool = False
+    """Whether the collection is counted by language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +327,8 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
     best = found[:most] if isinstance(most, int) else found
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
-    return _query(best, weighted, "\n".join(text.text for text in texts))
+    query = _query(best, weighted, "\n".join(text.text for text in texts))
+    return replace(query, languages=tuple(setting.languages)) if setting.by_language else query
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> _Text | None:

@@ -116,6 +116,18 @@ def terms_of(word: str, analyzer: Analyzer, languages: Sequence[str]) -> list[st
     return [f"{code}:{term}" for code, term in terms if term is not None]
 
 
+def terms_or_fallback(word: str, analyzer: Analyzer, languages: Sequence[str], variants: Variants) -> list[str]:
+    """The terms of a word in the searched languages and, if no document contains one, in the languages of the fallback.
+
+    The latter are left out if no document contains them either.
+    """
+    terms = terms_of(word, analyzer, languages)
+    if variants.fallback and not variants.known(terms):
+        others = terms_of(word, analyzer, variants.fallback)
+        terms += others if variants.known(others) else []
+    return terms
+
+
 def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
     """The position of the closing quotation mark. With `braces`, a mark inside braces is part of a term."""
     at = opening + 1
@@ -277,7 +289,8 @@ class _QueryParser(Scanner):
 
     def terms_of(self, word: str) -> list[str] | None:
         """The terms of a word in the searched languages; None for a stop word of the first language."""
-        return None if self.analyzer.term(word, self.languages[0]) is None else terms_of(word, self.analyzer, self.languages)
+        is_stop_word = self.analyzer.term(word, self.languages[0]) is None
+        return None if is_stop_word else terms_or_fallback(word, self.analyzer, self.languages, self.variants)
 
     def phrase(self, start: int, end: int) -> list[Word | None]:
         """The words between quotation marks; None for a stop word or a separate star."""
@@ -360,10 +373,11 @@ class _QueryParser(Scanner):
     def wildcard(self, word: str, position: int) -> Word:
         terms: dict[str, None] = {}
         count = 0
-        for code in self.languages:
-            more, begin_so = self.expand(f"{code}:{fold(word)}", MAX_EXPANSION)
-            count += more
-            terms |= dict.fromkeys(begin_so)
+        for languages in (self.languages, self.variants.fallback):
+            for code in languages if not count else ():
+                more, begin_so = self.expand(f"{code}:{fold(word)}", MAX_EXPANSION)
+                count += more
+                terms |= dict.fromkeys(begin_so)
         if count > MAX_EXPANSION:
             message = f"write more letters of the word: {word}* matches at least {count} terms, more than {MAX_EXPANSION},"
             raise self.error(message, position)

@@ -10,7 +10,7 @@ from perikope.core.errors import UsageError
 from perikope.core.scanner import excerpt
 from perikope.query.boolean import QueryTree, Word, all_of, words_of
 from perikope.query.group_terms import SEPARATOR, single_terms, terms_in, without_overlap
-from perikope.query.syntax import MAX_TERMS, Expand, parse_tree, terms_of
+from perikope.query.syntax import MAX_TERMS, Expand, parse_tree, terms_or_fallback
 from perikope.query.variants import NONE, Variants, one_word, with_synonyms
 from perikope.text.analysis import Analyzer, language_code, words
 
@@ -34,13 +34,30 @@ class Query:
     """
     source: str = ""
     """The text that the words were taken from, such as the claims of a patent; empty if `text` is that text."""
+    languages: tuple[str, ...] = ()
+    """The searched languages, if the collection is counted by language: results are passages in these languages.
+
+    Empty if all languages are searched as one collection, or if the index has one language.
+    """
 
     def label(self, term: str) -> str:
-        """A term as explanations show it: in quotation marks, with the reason if it is not a word of the query."""
+        """A term as explanations show it: in quotation marks, with its language if there are several.
+
+        If it is not a word of the query, the reason follows.
+
+        >>> Query("pump", ("en:pump",), (1.0,)).label("en:pump")
+        "'pump'"
+        >>> Query("pump", ("en:pump", "de:pump"), (1.0, 1.0)).label("de:pump")
+        "'pump' (de)"
+        """
         reasons = self.reasons
-        return " or ".join(
-            repr(single.partition(":")[2]) + (f" ({reasons[single]})" if single in reasons else "") for single in terms_in(term)
-        )
+        several = self.languages or len({other.partition(":")[0] for other in self.terms if ":" in other}) > 1
+        labels = []
+        for single in terms_in(term):
+            language, _, form = single.partition(":")
+            more = [*([language] if several else []), *([reasons[single]] if single in reasons else [])]
+            labels.append(repr(form) + (f" ({'; '.join(more)})" if more else ""))
+        return " or ".join(labels)
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -123,9 +140,11 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], variant
     query_words = [word for word in query_words if analyzer.term(word, codes[0]) is not None]
     terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
+    terms_of_word = {word: terms_or_fallback(word, analyzer, codes, variants) for word in query_words}
+    counts.update(term for word in query_words for term in terms_of_word[word] if term.partition(":")[0] in variants.fallback)
     if not counts:
         raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
-    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes)), word) for word in dict.fromkeys(query_words))
+    distinct = dict.fromkeys(Word(tuple(found), word) for word, found in terms_of_word.items())
     query = Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
     return _with_variants(query, analyzer, codes, variants) if variants else query
 
@@ -134,7 +153,7 @@ def _with_variants(query: Query, analyzer: Analyzer, languages: Sequence[str], v
     """A query of plain words, with synonyms, and with near terms for words that no document contains."""
 
     def own_terms(word: str) -> list[str] | None:
-        return None if analyzer.term(word, languages[0]) is None else terms_of(word, analyzer, languages)
+        return None if analyzer.term(word, languages[0]) is None else terms_or_fallback(word, analyzer, languages, variants)
 
     written = words(query.text)
     matches = {match.first: match for match in variants.synonyms.matches(written)} if variants.synonyms is not None else {}

@@ -36,6 +36,8 @@ class Variants:
     """Returns the terms of a language that are at most a number of edits away from a word, nearest first."""
     known: Callable[[Sequence[str]], bool] = field(default=lambda terms: True)
     """Whether a document contains one of the terms."""
+    fallback: tuple[str, ...] = ()
+    """Languages in which a word is looked up if no text in the searched languages contains it."""
 
     def __bool__(self) -> bool:
         return self.synonyms is not None or self.fuzzy > 0

@@ -7,12 +7,10 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import (
@@ -32,6 +30,7 @@ from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
+from perikope.query.language import Searched, check_language, contains_any, note_on_language, searched_languages
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.publications import documents_named, find_publication, similar_names
 from perikope.query.spelling import near_terms
@@ -69,8 +68,17 @@ class Prepared:
     """Conditions on documents that come from the query, such as the date limit of a patent."""
     notes: tuple[str, ...] = ()
     """Sentences for the user about what could not be done as requested."""
+    language: str = ""
+    """The language that was detected and is searched; empty if it was given, or if all languages are searched."""
+    language_note: str = ""
+    """A sentence that names `language`, and how to search the others; empty if there is nothing to say."""
     patent: Patent | None = None
     """The patent that the query was made from; None if there is no patent."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, with that on the language."""
+        return (*self.notes, self.language_note) if self.language_note else self.notes
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -110,28 +118,36 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
 
 
 def read_query(snapshot: Snapshot, text: str, options: SearchOptions) -> Query:
-    """Parse a text as a query in the language of the options or, without one, in every language of the index.
+    """Parse a text as a query in the languages that `searched_languages` chooses.
 
-    Raises `UsageError` if no term is left.
+    Raises `UsageError` if no term is left, or if the index has no text in the language of the options.
     """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
-    languages = [options.language] if options.language else snapshot.languages
-    variants = variants_of(snapshot, languages, options)
+    check_language(snapshot, options.language)
+    return _read_in(snapshot, text, searched_languages(snapshot, text, options.language, options.syntax), options)
+
+
+def _read_in(snapshot: Snapshot, text: str, searched: Searched, options: SearchOptions) -> Query:
+    """Parse a text as a query in the given languages."""
+    variants = variants_of(snapshot, searched, options)
     if options.syntax == "words":
-        return with_codes(parse_query(text, snapshot.analyzer, languages, variants), snapshot)
-    written = automatic(text) if options.syntax == "automatic" else text
-    return replace(parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix, variants), text=text)
+        query = with_codes(parse_query(text, snapshot.analyzer, searched.languages, variants), snapshot)
+    else:
+        written = automatic(text) if options.syntax == "automatic" else text
+        query = parse_boolean(written, snapshot.analyzer, searched.languages, snapshot.terms_with_prefix, variants)
+    return replace(query, text=text, languages=searched.languages if searched.by_language else ())
 
 
-def variants_of(snapshot: Snapshot, languages: Sequence[str], options: SearchOptions) -> Variants:
-    """What may stand for the words of a query: synonyms, and near terms."""
-    codes = [language_code(language) for language in languages]
+def variants_of(snapshot: Snapshot, searched: Searched, options: SearchOptions) -> Variants:
+    """What may stand for the words of a query: synonyms, near terms, and terms in other languages."""
+    codes = [language_code(language) for language in searched.languages]
     return Variants(
         Synonyms(options.synonyms, snapshot.analyzer, codes) if options.synonyms else None,
         options.fuzzy,
         partial(near_terms, snapshot),
-        lambda terms: bool(np.any(snapshot.look_up(terms).counts[0])),
+        partial(contains_any, snapshot),
+        searched.fallback,
     )
 
 
@@ -150,12 +166,25 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
             fetch = read_query(snapshot, asked.query, options)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
-        text = asked.query if isinstance(asked, Topic) else asked
-        fetch = read_query(snapshot, text, options)
-        prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
+        return _of_text(snapshot, asked.query if isinstance(asked, Topic) else asked, options)
     if options.browse_query:
         prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
+
+
+def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
+    """The query of a text and, with the option `browse_query`, of a second text. Both are searched in one language."""
+    if not isinstance(text, str):
+        raise UsageError(f"the query must be text, not {type(text).__name__}")
+    both = f"{text}\n{options.browse_query}" if options.browse_query else text
+    searched = searched_languages(snapshot, both, options.language, options.syntax)
+    return Prepared(
+        _read_in(snapshot, text, searched, options),
+        _read_in(snapshot, options.browse_query, searched, options) if options.browse_query else None,
+        notes=_notes_on_codes(snapshot, text, options.syntax),
+        language=searched.detected,
+        language_note=note_on_language(snapshot, both, searched),
+    )
 
 
 def _notes_on_codes(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
@@ -181,7 +210,7 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
 def _of_patent(query: PatentQuery, options: SearchOptions) -> Prepared:
     unused = [name for name in ("synonyms", "fuzzy") if getattr(options, name)]
     notes = [f"the option {name} applies to queries in words; the words of the patent are searched as they are" for name in unused]
-    return Prepared(query.fetch, query.browse, query.filters, (*query.notes, *notes), query.patent)
+    return Prepared(query.fetch, query.browse, query.filters, (*query.notes, *notes), patent=query.patent)
 
 
 def read_patent(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -13,6 +14,7 @@ from perikope.core.names import encode
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
+from perikope.query.language import language_name
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, check_about_patents
 from perikope.search.fetching import documents_of
@@ -198,14 +200,18 @@ def search_topics(
     if document_ranking:
         chosen = chosen.updated({"k": 1, "offset": 0})
 
-    def finish(prepared: Prepared, results: Results) -> tuple[list[Any], tuple[str, ...]]:
+    def finish(prepared: Prepared, results: Results) -> tuple[list[Any], tuple[str, ...], str]:
         if document_ranking:
-            return [(encode(id), score) for id, score in results.document_ranking(document_ranking, **page)], prepared.notes
-        return ranking_of(results), prepared.notes
+            ranking: list[Any] = [(encode(id), score) for id, score in results.document_ranking(document_ranking, **page)]
+        else:
+            ranking = ranking_of(results)
+        return ranking, prepared.notes, prepared.language
 
+    searched: Counter[str] = Counter()
     for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish):
         assert isinstance(topic, Topic)
-        ranking, notes = ([], ()) if isinstance(outcome, _Refused) else outcome
+        ranking, notes, language = ([], (), "") if isinstance(outcome, _Refused) else outcome
+        searched[language] += not isinstance(outcome, _Refused)
         if not ranking:
             on_problem(f"topic {topic.qid}: {outcome.why if isinstance(outcome, _Refused) else NOTHING_FOUND}")
         if on_note is not None:
@@ -213,6 +219,15 @@ def search_topics(
                 if note not in in_common:
                     on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
+    if on_note is not None and any(searched):
+        on_note(_note_on_languages(searched))
+
+
+def _note_on_languages(searched: Counter[str]) -> str:
+    """A sentence that counts topics by the language that was detected and searched; empty text for no such language."""
+    counted = [f"{number} in {language_name(code)}" for code, number in sorted(searched.items()) if code]
+    others = [f"{searched['']} in all languages or in the given one"] if searched[""] else []
+    return f"topics were searched in their languages: {', '.join([*counted, *others])}; --language sets the language of all topics"
 
 
 def _notes_in_common(snapshot: Snapshot, options: SearchOptions) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import UsageError
 from perikope.core.names import encode
 from perikope.index.reader import Snapshot
+from perikope.text.analysis import language_code
 
 BUDGET = 2000
 """The default size of a context, in tokens."""
@@ -89,8 +90,8 @@ def build_context(
     """Put as many hits as fit into one text, best first, then neighbouring passages, nearest first.
 
     A passage is included as a whole or left out, and the tokens of the text never exceed `budget`. Adjacent passages of
-    one section become one piece. Neighbours of a hit come from its section, at most `around` on either side. Documents
-    are in the order of their best hits, pieces of a document in reading order.
+    one section and language become one piece. Neighbours of a hit come from its section and have its language, at most
+    `around` on either side. Documents are in the order of their best hits, pieces of a document in reading order.
     """
     for name, value, least in (("the budget", budget, 1), ("around", around, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -165,9 +166,13 @@ class _Sources:
         return _Stretch(candidate, row, row, characters.start, characters.stop, (rank,) if rank else ())
 
     def are_together(self, row: int, other: int) -> bool:
-        """Whether two passages are in the same section."""
+        """Whether two passages are in the same section and in the same language."""
         section = self.matches.section_of_passage
-        return 0 <= other < section.size and bool(section[row] == section[other])
+        if not (0 <= other < section.size and section[row] == section[other]):
+            return False
+        document = self.document(int(self.matches.document_of_passage[row]))
+        spans = self.matches.span_of_passage
+        return document.language(int(spans[row])) == document.language(int(spans[other]))
 
     def touch(self, stretch: _Stretch, other: _Stretch) -> bool:
         """Whether two stretches must be merged, because they overlap or are adjacent passages of one section."""
@@ -209,6 +214,9 @@ class _Document:
 
     def characters(self, span: int) -> slice:
         return self._segment.characters(self._first_span + span)
+
+    def language(self, span: int) -> str:
+        return language_code(self._segment.label("language", self._first_span + span))
 
     def name(self, row: int) -> str:
         if self._matches.units != "passages":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
+from perikope.browse.languages import in_searched_languages
 from perikope.browse.matches import Matches
 from perikope.browse.models import Model
 from perikope.browse.models.content import fetch_score
@@ -71,11 +73,12 @@ class Eligibility:
 
     def allowed(self, matches: Matches) -> Mask | None:
         """The mask of rows that may be results with any model; None if all rows may be results."""
-        allowed = satisfied(matches, across=self.across) if self.must_match else None
-        if self.parts is None and self.tags is None:
-            return allowed
-        by_structure = self._allowed_by_structure(matches)
-        return by_structure if allowed is None else allowed & by_structure
+        masks = [
+            satisfied(matches, across=self.across) if self.must_match else None,
+            self._allowed_by_structure(matches) if self.parts is not None or self.tags is not None else None,
+            in_searched_languages(matches),
+        ]
+        return reduce(np.logical_and, given) if (given := [mask for mask in masks if mask is not None]) else None
 
     def results_by(self, matches: Matches, score: Column, model: Model | None, allowed: Mask | None) -> tuple[Column, Mask | None]:
         """The score by which rows are ranked, and the mask of rows that may be results; None if all rows may be.

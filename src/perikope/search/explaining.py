@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 
+from perikope.browse.languages import in_searched_languages, languages_of_rows
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column, Node
 from perikope.browse.structure import DocumentOutline
@@ -67,7 +69,7 @@ def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptio
             "or is not among the best documents; for the last case, set documents (--documents) to a larger number"
         )
     row = int((matches.document_of_passage == candidate[0]).nonzero()[0][0]) + ids.index(id)
-    return _score(search, matches).explain(row)
+    return _explain_row(search, matches, row)
 
 
 def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
@@ -90,7 +92,16 @@ def _explain_element(search: Search, prepared: Prepared, document: int, path: st
         known = [outline.path(span) for span in matches.span_of_passage[in_document].tolist()]
         why = f"its elements are {_some(known)}" if known else "the document was not fetched for this query"
         raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that can be a result; {why}")
-    return _score(search, matches).explain(int(rows[0]))
+    return _explain_row(search, matches, int(rows[0]))
+
+
+def _explain_row(search: Search, matches: Matches, row: int) -> Node:
+    """The explanation of the score of a row. If the row is in a language that is not searched, the label says so."""
+    node, is_searched = _score(search, matches).explain(row), in_searched_languages(matches)
+    if is_searched is None or is_searched[row]:
+        return node
+    code = search.snapshot.languages[languages_of_rows(matches)[row]]
+    return replace(node, label=f"{node.label}; no result, because it is in {code}, and {matches.query.languages[0]} is searched")
 
 
 def _score(search: Search, matches: Matches) -> Column:

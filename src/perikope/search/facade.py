@@ -84,7 +84,7 @@ class Index:
     ) -> Index:
         """Make an empty index in a new or empty folder.
 
-        `language` is the main language: its stop words are left out of queries in all languages. `stemmer` is
+        `language` is the main language: that of documents that do not state theirs. `stemmer` is
         `snowball`, `porter` or `none`. `stopwords` is `default`, `none` or a list of words. For `memory` see `Index`.
         """
         chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)

@@ -18,7 +18,7 @@ from perikope.query.group_terms import single_terms
 from perikope.query.terms import Query
 from perikope.search.context import titles_above
 from perikope.search.views import hit_html, hit_text
-from perikope.text.analysis import Analyzer, word_spans
+from perikope.text.analysis import Analyzer, language_code, word_spans
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,8 +45,13 @@ class Hit:
     """The part of the document that the hit is in, such as `claims`; empty if it is in no part."""
     tag: str
     """The tag of the hit in the source file, such as `p`."""
+    language: str
+    """The language of the hit, as a code such as `en`; `und` if it is not known."""
     before: str
-    """The text of the passage before the hit; empty if the hit is the first in its document."""
+    """The text of the passage before the hit; empty if the hit is the first in its document.
+
+    It is also empty if that passage is in another language; so is `after`.
+    """
     after: str
     """The text of the passage after the hit; empty if the hit is the last in its document."""
     start: int
@@ -126,10 +131,14 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
     span = int(segment["document.first_span"][local]) + span_in_document
     characters = segment.characters(span)
     record = segment.record(local)
+    language = language_code(segment.label("language", span))
     metadata, citation = segment.metadata(local, record), segment.citations(local, record).get(span_in_document, "")
 
     def neighbour(other: int) -> str:
-        return text[segment.characters(segment.span_of("passage.span", local, other))] if other in passages else ""
+        if other not in passages:
+            return ""
+        beside = segment.span_of("passage.span", local, other)
+        return text[segment.characters(beside)] if language_code(segment.label("language", beside)) == language else ""
 
     return Hit(
         rank=rank,
@@ -139,9 +148,10 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         title=document_title(segment, local, text),
         path=tuple(titles_above(snapshot, matches, row, text)),
         text=text[characters],
-        highlights=tuple(highlights_in(snapshot.analyzer, matches.query, text[characters], segment.label("language", span))),
+        highlights=tuple(highlights_in(snapshot.analyzer, matches.query, text[characters], language)),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
+        language=language,
         before=neighbour(before),
         after=neighbour(after),
         start=characters.start,
@@ -187,6 +197,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
+    language = language_code(language)
     query_terms = set(single_terms(query.terms))
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

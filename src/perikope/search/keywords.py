@@ -18,7 +18,10 @@ class PatentKeywords(TypedDict, total=False):
     """How a patent becomes a query."""
 
     language: str
-    """Language of the query, such as en. Without it, the query is searched in every language of the index."""
+    """
+    Language to search, such as en, or all for all languages as one collection. Without it, the language of the
+    query is searched or, if the query does not show its language, every language of the index.
+    """
     code_level: Literal["full", "group", "subclass", "class"]
     """
     Level at which two classification codes must be equal to be shared: full code, group, subclass or class. Codes

@@ -72,8 +72,9 @@ class SearchOptions(Options):
     )  # fmt: skip
     language: str = option(
         "", Notation("perikope.text.analysis:language_code"),
-        "Language of the query, such as en. Without it, the query is searched in every language of the index.",
-        group=QUERY, metavar="CODE", surfaces=BOTH,
+        "Language to search, such as en, or all for all languages as one collection. Without it, the language of the query is "
+        "searched or, if the query does not show its language, every language of the index.",
+        group=QUERY, metavar="CODE|all", surfaces=BOTH,
     )  # fmt: skip
     synonyms: tuple[str, ...] = option(
         (), Lines("perikope.query.synonyms:read_synonyms", "perikope.query.synonyms:check_synonyms"),

@@ -19,6 +19,7 @@ from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.fetch.groups import count_values, field_named
 from perikope.index.reader import Snapshot
+from perikope.query.language import has_several_languages
 from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
@@ -79,6 +80,11 @@ class Results(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self.ranking)
+
+    @property
+    def of_several_languages(self) -> bool:
+        """Whether the index that was searched has text in more than one language."""
+        return has_several_languages(self._snapshot)
 
     @overload
     def __getitem__(self, number: int) -> Hit: ...

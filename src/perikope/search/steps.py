@@ -33,6 +33,7 @@ from perikope.fetch.parts import check_parts
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import without_codes
+from perikope.query.language import check_language
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, conditions_of, notes_on_conditions, read_asked, with_options_of
@@ -89,6 +90,7 @@ class Search:
         self.parts = options.fetch_parts or {}
         check_parts(snapshot, self.parts)
         self.eligibility = Eligibility.of(snapshot, options)
+        check_language(snapshot, options.language)
 
     def complaints(self, prepared: Prepared, recipe: Recipe | None = None) -> list[UserWarning]:
         """Warnings about features that the models need and the index lacks, and about differences from the recipe."""
@@ -165,7 +167,8 @@ class Search:
         equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=(*prepared.notes, NOTHING_TO_COMPARE) if equal else prepared.notes, queries=prepared.queries,
+            is_complete=complete, notes=(*prepared.all_notes, NOTHING_TO_COMPARE) if equal else prepared.all_notes,
+            queries=prepared.queries,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from perikope.core.errors import UsageError
@@ -15,8 +15,13 @@ from tests.support.plain import PlainCollection
 MODEL = "pl2(statistics=candidates)"
 
 
-def plain_bo1(query, feedback, passages, terms):
-    """Amati 2003: `tf log2((1 + P) / P) + log2(1 + P)`, with P the mean number of occurrences of a term per passage."""
+def plain_bo1(query, feedback, passages, terms, *, number_for=None):
+    """Amati 2003: `tf log2((1 + P) / P) + log2(1 + P)`, with P the mean number of occurrences of a term per passage.
+
+    With `number_for`, a term is compared with the number of passages that this function returns, and terms for which it
+    returns 0 are not added.
+    """
+    number_for = number_for or (lambda term: len(passages))
     occurrences = Counter(term for passage in passages for term in passage)
     inside = Counter(term for passage in feedback for term in passage)
     holding = Counter(term for passage in feedback for term in set(passage))
@@ -24,12 +29,12 @@ def plain_bo1(query, feedback, passages, terms):
     def weigh(frequency, expected):
         return frequency * math.log2((1 + expected) / expected) + math.log2(1 + expected)
 
-    allowed = [term for term in inside if term in query or holding[term] >= min(2, len(feedback))]
-    weight = {term: weigh(inside[term], occurrences[term] / len(passages)) for term in allowed}
+    allowed = [term for term in inside if term in query or (holding[term] >= min(2, len(feedback)) and number_for(term))]
+    weight = {term: weigh(inside[term], occurrences[term] / number_for(term)) for term in allowed}
     chosen = sorted(weight, key=lambda term: (-weight[term], term))[:terms]
     if not chosen:
         return query
-    largest = weigh(inside[chosen[0]], inside[chosen[0]] / len(passages))
+    largest = weigh(inside[chosen[0]], inside[chosen[0]] / number_for(chosen[0]))
     expanded = {term: value / max(query.values()) for term, value in query.items()}
     for term in chosen:
         expanded[term] = expanded.get(term, 0.0) + weight[term] / largest
@@ -37,10 +42,14 @@ def plain_bo1(query, feedback, passages, terms):
 
 
 @settings(max_examples=60)
-@given(collections(), st.sampled_from(["pump", "rotor magnet", "valve rotor pump"]), st.integers(1, 4), st.integers(1, 4))
-def test_the_expanded_query_is_bo1_over_the_passages_of_the_candidates(documents, query, depth, terms):
+@given(
+    collections(), st.sampled_from(["pump", "rotor magnet", "valve rotor pump"]), st.integers(1, 4), st.integers(1, 4),
+    st.sampled_from(["all", "en"]),
+)  # fmt: skip
+def test_the_expanded_query_is_bo1_over_the_passages_of_the_candidates(documents, query, depth, terms, language):
     index = index_of(documents)
-    options = {"language": "en", "documents": 2}
+    assume(language == "all" or language in index.snapshot.languages_of_text)
+    options = {"language": language, "documents": 2}
     first = index.search(query, model=MODEL, k=depth, **options)
     again = index.search(query, model=MODEL, browse_expand=f"bo1(documents={depth},terms={terms})", **options)
     plain = {one.document.id: one for one in PlainCollection(documents, Analyzer()).documents}
@@ -49,7 +58,10 @@ def test_the_expanded_query_is_bo1_over_the_passages_of_the_candidates(documents
     passages = {(one.document.id, i): one.of_span(span) for one in fetched for i, span in enumerate(one.passages)}
     feedback = [passages[hit.document, int(hit.passage[1:]) - 1] for hit in first]
     query_terms = dict(zip(first.matches.query.terms, first.matches.query.weights, strict=True))
-    expected = plain_bo1(query_terms, feedback, list(passages.values()), terms) if feedback else query_terms
+    codes = [one.document.labels[one.document.spans.language[span]] for one in fetched for span in one.passages]
+    by_language = language != "all" and len(index.snapshot.totals_by_language) > 1
+    number_for = (lambda term: codes.count("en") if term.startswith("en:") else 0) if by_language else None
+    expected = plain_bo1(query_terms, feedback, list(passages.values()), terms, number_for=number_for) if feedback else query_terms
     expanded = again.matches.query
     assert dict(zip(expanded.terms, expanded.weights, strict=True)) == pytest.approx(expected)
 

@@ -498,7 +498,9 @@ def test_claims_in_a_language_of_the_index_are_looked_up_in_it():
     index = index_of([*collection(), patent("DE-1-A1", "Ein Läufer.", GERMAN, language="de")])
     german = patent("EP-9-B1", "", GERMAN, language="de")
     query = index.patent_query(german)
-    assert set(query.browse.terms) == {"de:pump", "en:pump", "de:lauf", "en:läufer"}, "in every language, as any query; stemmed as there"
+    assert set(query.browse.terms) == {"de:pump", "en:pump", "de:lauf", "en:läufer"}, "prior art in every language counts; stemmed as there"
+    assert query.browse.languages == ("en", "de"), "counted by language"
+    assert index.patent_query(german, language="all").browse.languages == (), "counted as one collection"
     assert "DE-1-A1" in found(index, query)
     assert set(index.patent_query(german, language="de").browse.terms) == {"de:pump", "de:lauf"}
     translated = index.patent_query(german, translator=translator)

@@ -249,9 +249,10 @@ def _name(tree: QueryTree | None) -> str:
             return "*"
         case Word(terms):
             names = list(dict.fromkeys(term.partition(":")[2] for term in terms))
+            languages = list(dict.fromkeys(term.partition(":")[0] for term in terms))
             reasons = list(dict.fromkeys(reason for _, reason in tree.reasons))
-            why = f" ({'; '.join(reasons[:3])}{' …' * (len(reasons) > 3)})" if reasons else ""
-            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + why
+            why = ([", ".join(languages)] if len(languages) > 1 else []) + reasons[:3]
+            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + (f" ({'; '.join(why)}{' …' * (len(reasons) > 3)})" if why else "")
         case Phrase(words):
             return " ".join(_name(word) for word in words)
         case Near(left, right, distance, ordered):

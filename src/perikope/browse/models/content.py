@@ -17,6 +17,7 @@ from perikope.browse.signals import Column, Node, fact, sum_over_terms
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import bm25, idf
+from perikope.index.reader import CountOrCounts, of_terms
 from perikope.kernels.passages import likelihoods
 
 Unit = Literal["passage", "passage with titles", "document"]
@@ -83,7 +84,9 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
     factors = {
         "weight in the query": matches.weights[frequencies.term],
         f"idf over {statistics}": idf(background.units, background.holding)[frequencies.term],
-        "frequency by length": bm25(frequencies.count, text.length[frequencies.unit], background.average_length, k1, b),
+        "frequency by length": bm25(
+            frequencies.count, text.length[frequencies.unit], of_terms(background.average_length, frequencies.term), k1, b
+        ),
     }
     return sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors)
 
@@ -97,7 +100,7 @@ def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver 
     text, background = _texts(matches, unit), _background(matches, statistics)
     # A term that occurs in no text has no entry below, so its weight does not matter. A term that occurs only in titles
     # is in no passage; its N_t is set to 1.
-    weight = np.log(max(background.units, 1) / np.maximum(background.holding, 1))
+    weight = np.log(np.maximum(background.units, 1) / np.maximum(background.holding, 1))
     frequencies = text.frequencies
     factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
     return sum_over_terms(f"tf·idf of the {unit}", matches.query, frequencies, factors)
@@ -115,7 +118,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
     seen = background.occurrences > 0
     share = np.where(seen, matches.weights, 0.0)
     share = share / max(share.sum(), 1e-300)
-    prior = mu * background.occurrences / max(background.tokens, 1)
+    prior = mu * background.occurrences / np.maximum(background.tokens, 1)
     smoothed = float(np.sum(share[seen] * np.log(prior[seen])))
     # A term that occurs only in titles has no occurrences in passages. Its share is 0, so any prior will do.
     prior = np.where(seen, prior, 1.0)
@@ -157,24 +160,27 @@ def _texts(matches: Matches, unit: Unit) -> _Texts:
 
 @dataclass(frozen=True, slots=True)
 class _Background:
-    """Statistics of the collection, computed over all its documents (with titles) or over all its passages."""
+    """Statistics of the collection, computed over all its documents (with titles) or over all its passages.
 
-    units: int
+    If the collection is counted by language, `units`, `tokens` and `average_length` have one value per query term.
+    """
+
+    units: CountOrCounts
     """Number of documents or passages."""
-    tokens: int
+    tokens: CountOrCounts
     """Number of indexed tokens in all of them."""
     holding: Array
     """Number of documents or passages that contain each query term."""
     occurrences: Array
     """Number of occurrences of each query term in all of them."""
-
-    @property
-    def average_length(self) -> float:
-        return self.tokens / max(self.units, 1)
+    average_length: float | Floats
+    """Average length of a document or passage, in indexed tokens."""
 
 
 def _background(matches: Matches, statistics: CountedOver) -> _Background:
     counts = matches.statistics
     if statistics == "documents":
-        return _Background(counts.documents, counts.tokens, counts.document_frequency, counts.collection_frequency)
-    return _Background(counts.passages, counts.passage_tokens, counts.passage_frequency, counts.passage_collection_frequency)
+        length = counts.tokens / np.maximum(counts.documents, 1) if counts.length_of_documents is None else counts.length_of_documents
+        return _Background(counts.documents, counts.tokens, counts.document_frequency, counts.collection_frequency, length)
+    length = counts.passage_tokens / np.maximum(counts.passages, 1)
+    return _Background(counts.passages, counts.passage_tokens, counts.passage_frequency, counts.passage_collection_frequency, length)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from perikope.browse.languages import rows_by_language
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import Mu, content_score, fetch_score, okapi, similarity
@@ -15,7 +16,7 @@ from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import pl2 as poisson
-from perikope.index.reader import Statistics
+from perikope.index.reader import CountOrCounts, Statistics, of_terms
 from perikope.kernels.passages import beside, sum_documents
 
 # Grids contain only the published choice; users who want another one name it.
@@ -41,15 +42,19 @@ def counted_in(matches: Matches, statistics: CountedIn) -> Matches:
     """The matches with the statistics of the collection, or with statistics computed over the candidates' passages.
 
     With `candidates`, the passages of the candidate documents serve as a small collection, in which each passage is a
-    document (Gobeill and Ruch 2012).
+    document (Gobeill and Ruch 2012). It is counted by language if the whole collection is.
     """
     if statistics == "collection":
         return matches
     frequencies, terms = matches.in_passages, len(matches.query.terms)
     holding = np.bincount(frequencies.term, minlength=terms)
     occurrences = np.bincount(frequencies.term, frequencies.count, minlength=terms).astype(np.int64)
-    totals = matches.passages, int(matches.length_of_passage.sum())
-    return replace(matches, statistics=Statistics(*totals, *totals, holding, occurrences, holding, occurrences))
+    totals: tuple[CountOrCounts, CountOrCounts] = matches.passages, int(matches.length_of_passage.sum())
+    length = None
+    if matches.query.languages:
+        length = int(matches.length_of_passage.sum()) / max(matches.passages, 1)
+        totals = rows_by_language(matches, matches.query.terms)
+    return replace(matches, statistics=Statistics(*totals, *totals, holding, occurrences, holding, occurrences, length))
 
 
 def okapi_signals(
@@ -111,12 +116,12 @@ def poisson_signals(
     """The signal `content`: PL2 of each passage, with statistics computed over passages."""
     counted = counted_in(matches, statistics)
     frequencies, counts = counted.in_passages, counted.statistics
-    average = counts.passage_tokens / max(counts.passages, 1)
-    occurrences = counts.passage_collection_frequency[frequencies.term]
+    average = of_terms(counts.passage_tokens / np.maximum(counts.passages, 1), frequencies.term)
+    occurrences, passages = counts.passage_collection_frequency[frequencies.term], of_terms(counts.passages, frequencies.term)
     length = counted.length_of_passage[frequencies.unit]
     factors = {
         "weight in the query": counted.weights[frequencies.term],
-        "PL2 of the term": poisson(frequencies.count, length, average, occurrences, counts.passages, c),
+        "PL2 of the term": poisson(frequencies.count, length, average, occurrences, passages, c),
     }
     return {"content": sum_over_terms("PL2 of the passage", counted.query, frequencies, factors)}
 

@@ -101,7 +101,7 @@ class _Occurrences:
         """The value of PLM for each passage."""
         matches, positions = self.matches, self.positions
         statistics = matches.statistics
-        idf = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
+        idf = np.log(np.maximum(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
         weight, first_occurrence = idf[matches.term_of_occurrence], matches.first_occurrence_of_document
         passages = PassagePositions(positions.first_of_passage, positions.last_of_passage, matches.first_passage_of_document)
         if self.kernel == "gauss":
