@@ -251,7 +251,7 @@ def test_position_prior(first, second, query, weights, cuts):
     listed = ",".join(map(str, weights))
     assert found(index, query, f"position_prior(base={base},weights=[{listed}])") == pytest.approx(expected, abs=1e-9)
     assert found(index, query, f"position_prior(base={base})") == found(index, query, base)
-    matches = index.search(query).matches
+    matches = index.search(query, language="all").matches
     assert (tenth_of_passage(matches) >= 0).sum() == sum(
         d.document.labels[d.document.spans.part[p]] == "description" for d in plain.fetched for p in d.passages
     )
@@ -269,7 +269,7 @@ def top_section(d, passage):
 def test_first_section(model, documents, query, cuts):
     plain, index = Plain(documents, query), index_of(documents, cuts)
     # The scores of fetch to the last bit: two documents may differ in it alone.
-    matches = index.search(query).matches
+    matches = index.search(query, language="all").matches
     score = {documents[i].id: value for i, value in zip(matches.number_of_document.tolist(), matches.score_of_document, strict=True)}
     expected, rest = [], []
     for d in sorted(plain.fetched, key=lambda d: (-score[d.document.id], d.document.id)):
@@ -294,7 +294,7 @@ def test_segments_change_no_bit(documents, query):
 @given(documents=collections(), query=queries, cuts=cuts, segment=segments)
 def test_characters_are_where_the_text_has_them(documents, query, cuts, segment):
     documents = [segmenter(segment)(document) for document in documents]
-    matches = index_of(documents, cuts).search(query).matches
+    matches = index_of(documents, cuts).search(query, language="all").matches
     plain = Plain(documents, query)
     places = matches.characters()
     by_text = []

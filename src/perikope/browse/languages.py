@@ -37,8 +37,10 @@ def rows_by_language(matches: Matches, terms: Sequence[str]) -> tuple[Integers, 
     known = language >= 0
     rows = np.bincount(language[known], minlength=len(snapshot.languages))
     tokens = np.bincount(language[known], matches.length_of_passage[known], minlength=rows.size).astype(np.int64)
-    number = [snapshot.languages.index(term.partition(":")[0]) for term in terms]
-    return rows[number], tokens[number]
+    # A damaged index may have terms of a language that it does not list; no row is in it.
+    number_of = {code: i for i, code in enumerate(snapshot.languages)}
+    number = np.array([number_of.get(term.partition(":")[0], -1) for term in terms], np.int64)
+    return np.where(number >= 0, rows[number], 0), np.where(number >= 0, tokens[number], 0)
 
 
 def in_searched_languages(matches: Matches) -> Mask | None:

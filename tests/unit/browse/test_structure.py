@@ -80,7 +80,7 @@ def test_all_documents_some_at_a_time(index, monkeypatch):
     [
         ({"elements": ["sex"]}, "unknown tag of elements 'sex'; did you mean 'sec'"),
         ({"elements": ["b"]}, "unknown tag of elements 'b'"),
-        ({"elements": True, "tag": "p"}, "tag restricts passages, not elements"),
+        ({"elements": True, "tag": "p"}, "tag and without_tag restrict passages, not elements"),
         ({"group_by_document": "id"}, "unknown order of documents 'id'"),
     ],
 )

@@ -26,7 +26,7 @@ def hits(tmp_path_factory):
     return sorted(index.search("rotor"), key=lambda hit: hit.document)
 
 
-FIXED = ["rank", "score", "document", "passage", "title", "path", "text", "part", "tag", "source", "citation"]
+FIXED = ["rank", "score", "document", "passage", "title", "path", "text", "part", "tag", "language", "source", "citation"]
 
 
 def test_a_sheet_has_one_row_per_hit_and_one_column_per_field(hits):
