@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = "from perikope.kernels import jit; from perikope.text.analysis import words; print(words('a pump'), jit.cache_directory())"
+PROGRAM = """
+from perikope.kernels import jit
+from perikope.text.analysis import word_spans, words
+word_spans("a pump")
+print(words("a pump"), jit.cache_directory())
+"""
 
 
 def run(program=PROGRAM, **environment):
@@ -32,7 +37,7 @@ def test_a_home_that_cannot_be_written_is_no_failure(tmp_path, home):
 
 
 def test_no_place_at_all_gives_one_warning_and_works():
-    program = "import tempfile; tempfile.gettempdir = lambda: '/proc'; " + PROGRAM
+    program = "import tempfile; tempfile.gettempdir = lambda: '/proc'\n" + PROGRAM
     done = run(program, HOME="/proc/nowhere")
     assert done.stdout == "['a', 'pump'] None\n"
     assert done.stderr.count("no writable cache folder") == 1
