@@ -57,9 +57,9 @@ def test_fuse_is_the_weighted_sum_of_normalised_scores(documents, query, models,
 @given(collections(), queries, chosen, st.sampled_from([0, 10, 60]), cuts)
 def test_rrf_fuses_the_rankings_that_its_models_give(documents, query, models, k, places):
     index = index_of(documents, places)
-    results = index.search(query, model=f"rrf(models=[{','.join(models)}],k={k})", k=1000)
+    results = index.search(query, model=f"rrf(models=[{','.join(models)}],k={k})", k=1000, language="all")
     # Proximity ranks the passages that it does not match last.
-    rankings = [[name for name, _ in index.search(query, model=model, k=1000, keep_unmatched=True).names()] for model in models]
+    rankings = [[name for name, _ in index.search(query, model=model, k=1000, keep_unmatched=True, language="all").names()] for model in models]
     expected = {}
     for ranking in rankings:
         for rank, name in enumerate(ranking, start=1):
