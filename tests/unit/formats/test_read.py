@@ -125,7 +125,10 @@ def test_links_out_of_the_folder_and_circles_are_not_followed(tmp_path: Path) ->
     (folder / "itself.md").symlink_to(folder / "itself.md")
     (folder / "nowhere.png").symlink_to(folder / "missing.png")
     problems: list[UnreadableFile] = []
-    assert [document.id for document in read(folder, on_problem=problems.append)] == ["a.txt", "inside.txt", "sub/b.txt"]
+    ignored: list[str] = []
+    found = read(folder, on_problem=problems.append, on_ignored=ignored.append)
+    assert [document.id for document in found] == ["a.txt", "inside.txt", "sub/b.txt"]
+    assert ignored == [str(folder / name) for name in ("beside.txt", "out.txt", "outside")]
     leads_nowhere = "is a link that leads nowhere; mend or remove it"
     assert [str(problem) for problem in problems] == [f"{folder / name}: {leads_nowhere}" for name in ("itself.md", "nowhere.txt")]
     with pytest.raises(UnreadableFile, match=leads_nowhere):
