@@ -45,6 +45,9 @@ __all__ = [
 CHUNK = 4 << 20
 """Bytes per piece that a worker gets: about a thousand documents, so that the transfer costs little per document."""
 
+_WAY_OUT = "To leave such files out, use perikope.read(…, on_problem=print), or index.sync(folder), which lists them in its report."
+"""The note on the error for a file in a folder or an archive, if the caller of `read` gives no `on_problem`."""
+
 Reader = Callable[[Source], Iterator[Document]]
 Splitter = Callable[[Source, int], Iterator[Source]]
 OnProblem = Callable[[UnreadableFile], None]
@@ -108,8 +111,8 @@ def read(
     """Yield the documents of files, archives and folders, in the given order.
 
     `on_problem` is called with the error for each file in a folder or an archive that cannot be read, and for each file
-    that can be read only in part. Without `on_problem` the error is raised. If a file in `paths` itself cannot be read
-    at all, the error is always raised.
+    that can be read only in part. Without `on_problem` the error is raised, with a note on how to leave such files out.
+    If a file in `paths` itself cannot be read at all, the error is always raised.
 
     `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format, and of
     each link that leads outside its folder, which is not followed. If `hashes` is false, `Document.source_hash` is
@@ -259,7 +262,7 @@ def _read_all(all_sources: Iterable[Source], on_problem: OnProblem | None) -> It
         try:
             yield from documents(source)
         except UnreadableFile as problem:
-            if (source.named and not problem.partly) or on_problem is None:
+            if source.named and not problem.partly:
                 raise
             report(problem)
 
@@ -378,6 +381,7 @@ def _reporter(on_problem: OnProblem | None) -> OnProblem:
 
     def report(problem: UnreadableFile) -> None:
         if on_problem is None:
+            problem.add_note(_WAY_OUT)
             raise problem
         # The traceback is dropped, because its frames keep the content of the file in memory.
         problem.__cause__ = problem.__context__ = None

@@ -216,8 +216,15 @@ def test_unreadable_files_in_folders_are_reported_and_skipped(tmp_path: Path) ->
     problems: list[UnreadableFile] = []
     assert [document.id for document in read(tmp_path, on_problem=problems.append)] == ["a.txt", "d.txt"]
     assert [Path(str(problem.path)).name for problem in problems] == ["b.txt", "c.txt", "e.md"]
-    with pytest.raises(UnreadableFile, match=r"b\.txt:1: is not UTF-8"):
+    with pytest.raises(UnreadableFile, match=r"b\.txt:1: is not UTF-8") as raised:
         list(read(tmp_path))
+    [note] = raised.value.__notes__
+    assert "perikope.read(…, on_problem=print)" in note
+    assert "index.sync(folder)" in note
+    # A file that the caller names is never left out, so its error has no such note.
+    with pytest.raises(UnreadableFile, match="zero bytes") as named:
+        list(read(tmp_path / "c.txt"))
+    assert not hasattr(named.value, "__notes__")
     with pytest.raises(UnreadableFile, match="zero bytes"):
         list(read(tmp_path / "c.txt", on_problem=problems.append))
     assert len(problems) == 3
