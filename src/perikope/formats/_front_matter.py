@@ -151,7 +151,8 @@ def _read_toml(text: str) -> dict[str, Any]:
 
 def _size(values: dict[str, Any]) -> int:
     """The number of values in a mapping of TOML; raises `_Broken` if it is nested too deeply."""
-    count, level, depth = 0, [values], 0
+    level: list[Any] = [values]
+    count = depth = 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
