@@ -40,6 +40,15 @@ def test_files_of_other_formats_are_listed_with_advice(docs, tmp_path, capsys):
     assert "  .md: left out by --format" in out
 
 
+def test_other_suffixes_of_markdown_are_added_as_markdown(docs, tmp_path, capsys):
+    (docs / "page.mdx").write_text("# Valves\n\nA valve closes.\n")
+    out = run(capsys, "index", docs, "--to", tmp_path / "idx")[1]
+    command = f"perikope index {docs} --to {tmp_path / 'idx'} --append --format markdown"
+    assert f"  .mdx: `{command}` adds them as Markdown" in out.splitlines()
+    assert "1 document added" in run(capsys, *command.split()[1:])[1]
+    assert "Valves" in run(capsys, "show", tmp_path / "idx", "page.mdx", "--outline")[1]
+
+
 def test_many_suffixes_are_summed_up(docs, tmp_path, capsys):
     for number in range(9):
         (docs / f"a.x{number}").write_text("x")

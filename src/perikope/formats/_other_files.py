@@ -15,6 +15,7 @@ MOST_SUFFIXES = 6
 """The number of suffixes that a summary names."""
 
 _SUFFIX = re.compile(r"\.[a-z0-9_+-]{1,10}")
+_AS_MARKDOWN = "`{command} --append --format markdown` adds them as Markdown"
 _AS_TEXT = "if they are text, `{command} --append --format text` adds them as plain text"
 
 
@@ -37,6 +38,7 @@ GROUPS = (
         "doc docx odt rtf epub fb2 mobi pages ppt pptx odp key", "not read; convert them to HTML or Markdown first, for example with pandoc"
     ),
     _group("xls xlsx ods numbers csv tsv parquet", "not read; convert the rows to JSON Lines first"),
+    _group("mdx mdown mkd mkdn mdwn qmd rmd", _AS_MARKDOWN),
     _group("rst adoc asciidoc tex org textile wiki mediawiki", "not read; convert them to HTML first, for example with pandoc"),
     _group("eml mbox msg ipynb", "not read; convert them to text, HTML or Markdown first"),
     _group("7z rar zst lz lz4 lzma cab iso", "not read; unpack them first"),
