@@ -150,7 +150,7 @@ def test_mistakes_in_names_and_values(index, capsys):
     fails(capsys, "cannot read 'qsf_v(': expected", "search", index, "x", "--model", "qsf_v(")
     fails(capsys, "unknown fetch model 'tfidf'", "search", index, "x", "--fetch", "tfidf")
     fails(capsys, "unknown measure 'nDCF'", "eval", os.devnull, os.devnull, "--measures", "nDCF")
-    fails(capsys, "No such command", "serch", index)
+    fails(capsys, "unknown command 'serch'; did you mean 'search'? valid: index, search,", "serch", index)
     fails(capsys, "Missing argument", "search", index)
 
 

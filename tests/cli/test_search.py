@@ -74,6 +74,15 @@ def test_documents_of_a_run_are_looked_into(index, tmp_path, capsys):
     fails(capsys, "has 2 topics; give a run with one topic", "search", index, "pump", "--candidates", run_file)
 
 
+def test_a_query_of_several_words_without_quotes(index, capsys):
+    hint = "put a query of several words in quotes"
+    fails(capsys, f"unexpected extra argument (shaft); {hint} (see `perikope search --help`)", "search", index, "pump", "shaft")
+    fails(capsys, f"unexpected extra argument (d2#@1); {hint}", "explain", index, "pump", "shaft", "d2#@1")
+    _, _, err = run(capsys, "show", index, "d2", "pump")
+    assert "unexpected extra argument (pump)" in err
+    assert "quotes" not in err
+
+
 def test_a_query_that_begins_with_a_dash(index, capsys):
     fails(capsys, "write -- before a query that begins with -", "search", index, "-shaft pump", "--syntax", "automatic")
     assert "d2#@1" in said(capsys, index, "--syntax", "automatic", "--must-match", "--", "-shaft pump")

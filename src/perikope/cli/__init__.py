@@ -16,7 +16,7 @@ import click
 
 from perikope import __version__
 from perikope.core import compilation
-from perikope.core.errors import PerikopeError
+from perikope.core.errors import PerikopeError, unknown
 
 FIRST = (
     "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
@@ -54,6 +54,12 @@ class _LazyGroup(click.Group):
         commands = [(name, command) for name in self.list_commands(context) if (command := self.get_command(context, name)) is not None]
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.get_short_help_str(_LONG)) for name, command in commands])
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in command_names() and not name.startswith("-") and not context.resilient_parsing:
+            raise unknown("command", name, command_names())
+        return super().resolve_command(context, args)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in command_names():
@@ -111,10 +117,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         click.echo(help_wanted.format_message())
         return USER_ERROR
-    except click.NoSuchOption as error:
-        takes_a_query = error.ctx is not None and any(parameter.name == "query" for parameter in error.ctx.command.params)
-        hint = "; write -- before a query that begins with -" if takes_a_query and not error.option_name.startswith("--") else ""
-        return _complain(error.format_message() + hint, error.ctx)
+    except click.UsageError as error:
+        return _complain(error.format_message() + _hint(error), error.ctx)
     except click.ClickException as error:
         return _complain(error.format_message(), getattr(error, "ctx", None))
     except PerikopeError as error:
@@ -133,6 +137,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
     except MemoryError:
         return _complain("out of memory: use smaller values of --memory, --workers or -k")
+
+
+def _hint(error: click.UsageError) -> str:
+    """What to do about a mistake in the arguments of a command that takes a query; empty for other mistakes."""
+    if error.ctx is None or not any(
+        isinstance(parameter, click.Argument) and parameter.name == "query" for parameter in error.ctx.command.params
+    ):
+        return ""
+    if isinstance(error, click.NoSuchOption):
+        return "" if error.option_name.startswith("--") else "; write -- before a query that begins with -"
+    return "; put a query of several words in quotes" if "unexpected extra argument" in error.message else ""
 
 
 def _complain(message: str, context: click.Context | None = None) -> int:
