@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from perikope import Index
 from perikope.search.facade import Index
 from tests.cli.test_commands import fails, run
 
@@ -54,6 +55,28 @@ def test_a_folder_of_other_formats_alone_is_an_error(tmp_path, capsys):
     code, _, err = run(capsys, "index", tmp_path / "docs", "--to", tmp_path / "idx")
     assert code == 2
     assert "no file in this folder is of a known format (1 .pdf); known suffixes: .htm" in err
+
+
+def test_links_that_lead_outside_the_folder_are_counted(docs, tmp_path, capsys):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "other.md").write_text("Other text.\n")
+    (docs / "inside.md").symlink_to(docs / "guide.md")
+    (docs / "same").symlink_to(docs)
+    (docs / "link.md").symlink_to(elsewhere / "other.md")
+    lines = run(capsys, "index", docs, "--to", tmp_path / "one")[1].splitlines()
+    assert lines[1] == "1 link that leads outside the folder passed over (a target is read if you give its path too)"
+    (docs / "folder").symlink_to(elsewhere)
+    lines = run(capsys, "index", docs, "--to", tmp_path / "two")[1].splitlines()
+    assert "2 documents added" in lines[0]
+    assert lines[1] == "2 links that lead outside the folder passed over (a target is read if you give its path too)"
+    index = Index.create(tmp_path / "three")
+    assert index.sync(docs).links_outside == 2
+    (docs / "inside.md").unlink()
+    (docs / "guide.md").unlink()
+    code, _, err = run(capsys, "index", docs, "--to", tmp_path / "four")
+    assert code == 2
+    assert "no file in this folder is of a known format (2 links that lead outside the folder); known suffixes" in err
 
 
 def test_duplicates_are_named_and_no_error(docs, tmp_path, capsys):

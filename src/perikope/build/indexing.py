@@ -62,6 +62,8 @@ class BuildReport:
     """The number of files of known formats in the input; the files in an archive count one by one."""
     ignored: Mapping[str, int]
     """By suffix, the number of files in folders and archives that were passed over, as they are of other formats."""
+    links_outside: int
+    """The number of symbolic links in folders that were passed over, as they lead outside their folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def build(
         duplicates=tuple(found.duplicates),
         files=found.files,
         ignored=dict(found.ignored),
+        links_outside=len(found.links_outside),
     )
 
 
@@ -179,6 +182,7 @@ class _Found:
     skipped: list[UnreadableFile] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    links_outside: list[str] = field(default_factory=list)
     files: int = 0
 
     def counted(self, sources: Iterable[Source]) -> Iterator[Source]:
@@ -210,7 +214,13 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
 
     entries: Iterator[FileEntry] = iter(())
     if paths:
-        entries = find_files(list(paths), format=options.format, on_problem=found.skipped.append, on_ignored=ignore)
+        entries = find_files(
+            list(paths),
+            format=options.format,
+            on_problem=found.skipped.append,
+            on_ignored=ignore,
+            on_link=found.links_outside.append,
+        )
     is_large, entries = _is_large(entries)
     workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
     sources = found.counted(

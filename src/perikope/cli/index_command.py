@@ -161,10 +161,12 @@ def _show_skipped(report: BuildReport) -> None:
 
 
 def _show_ignored(report: BuildReport, command: str) -> None:
-    """Print the files that were passed over, with advice."""
+    """Print the links and files that were passed over, with advice."""
     from perikope.formats import is_read
-    from perikope.formats._other_files import advice, summary
+    from perikope.formats._other_files import advice, links_outside, summary
 
+    if report.links_outside:
+        click.echo(f"{links_outside(report.links_outside)} passed over (a target is read if you give its path too)")
     total = sum(report.ignored.values())
     if not total:
         return

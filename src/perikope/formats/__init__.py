@@ -20,7 +20,7 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
-from perikope.formats._other_files import suffix_of, summary
+from perikope.formats._other_files import links_outside, suffix_of, summary
 from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, stem
 from perikope.formats._walk import walk
@@ -44,6 +44,9 @@ __all__ = [
 
 CHUNK = 4 << 20
 """Bytes per piece that a worker gets: about a thousand documents, so that the transfer costs little per document."""
+
+_WAY_OUT = "To leave such files out, use perikope.read(…, on_problem=print), or index.sync(folder), which lists them in its report."
+"""The note on the error for a file in a folder or an archive, if the caller of `read` gives no `on_problem`."""
 
 Reader = Callable[[Source], Iterator[Document]]
 Splitter = Callable[[Source, int], Iterator[Source]]
@@ -108,11 +111,12 @@ def read(
     """Yield the documents of files, archives and folders, in the given order.
 
     `on_problem` is called with the error for each file in a folder or an archive that cannot be read, and for each file
-    that can be read only in part. Without `on_problem` the error is raised. If a file in `paths` itself cannot be read
-    at all, the error is always raised.
+    that can be read only in part. Without `on_problem` the error is raised, with a note on how to leave such files out.
+    If a file in `paths` itself cannot be read at all, the error is always raised.
 
-    `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format. If
-    `hashes` is false, `Document.source_hash` is empty, which saves time.
+    `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format, and of
+    each link that leads outside its folder, which is not followed. If `hashes` is false, `Document.source_hash` is
+    empty, which saves time.
 
     >>> read("missing.md")
     Traceback (most recent call last):
@@ -160,11 +164,17 @@ def sources_of(
 
 
 def files(
-    paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None, on_ignored: OnIgnored | None = None
+    paths: Path | Iterable[Path],
+    *,
+    format: str = "auto",
+    on_problem: OnProblem | None = None,
+    on_ignored: OnIgnored | None = None,
+    on_link: OnIgnored | None = None,
 ) -> Iterator[FileEntry]:
     """Yield an entry for each file on disk that `read` opens; an archive is one file.
 
-    Arguments are as for `read`. Wrong arguments raise an error at once.
+    Arguments are as for `read`. `on_link` is called instead of `on_ignored` with the path of each link that leads
+    outside its folder. Wrong arguments raise an error at once.
     """
     if format != "auto":
         format_named(format)
@@ -174,7 +184,8 @@ def files(
             raise InputError("there is no such file or folder; check the path", path=path)
         if not os.path.isdir(path):
             _named(path, format)
-    return _find(given, format, _reporter(on_problem), on_ignored or _pass_over)
+    ignore = on_ignored or _pass_over
+    return _find(given, format, _reporter(on_problem), ignore, on_link or ignore)
 
 
 def format_named(name: str) -> Format:
@@ -251,7 +262,7 @@ def _read_all(all_sources: Iterable[Source], on_problem: OnProblem | None) -> It
         try:
             yield from documents(source)
         except UnreadableFile as problem:
-            if (source.named and not problem.partly) or on_problem is None:
+            if source.named and not problem.partly:
                 raise
             report(problem)
 
@@ -300,10 +311,10 @@ def _in_archive(archive: Source, asked: str, on_problem: OnProblem, on_ignored: 
         raise InputError(f"no file in this archive is of a known format; {_known_suffixes()}", path=archive.path)
 
 
-def _find(paths: list[str], asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[FileEntry]:
+def _find(paths: list[str], asked: str, on_problem: OnProblem, on_ignored: OnIgnored, on_link: OnIgnored) -> Iterator[FileEntry]:
     for path in paths:
         if os.path.isdir(path):
-            yield from _in_folder(path, asked, on_problem, on_ignored)
+            yield from _in_folder(path, asked, on_problem, on_ignored, on_link)
         else:
             yield _named(path, asked)
 
@@ -318,10 +329,17 @@ def _named(path: str, asked: str) -> FileEntry:
     return FileEntry(document_id(os.path.basename(path)), path, format)
 
 
-def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[FileEntry]:
+def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgnored, on_link: OnIgnored) -> Iterator[FileEntry]:
     matched = False
     ignored: Counter[str] = Counter()
-    for relative, refusal in walk(folder, on_problem):
+    links = 0
+
+    def pass_over(link: str) -> None:
+        nonlocal links
+        links += 1
+        on_link(link)
+
+    for relative, refusal in walk(folder, on_problem, pass_over):
         path, format = os.path.join(folder, relative), _format_of(relative, asked)
         matched = matched or bool(format)
         if format and refusal:
@@ -332,7 +350,8 @@ def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgn
             ignored[suffix_of(relative)] += 1
             on_ignored(path)
     if not matched:
-        found = f" ({summary(ignored)})" if ignored else ""
+        listed = ", ".join(filter(None, (summary(ignored), links_outside(links) if links else "")))
+        found = f" ({listed})" if listed else ""
         hint = _known_suffixes() if asked == "auto" else "leave out --format to recognise the format of each file"
         kind = "a known format" if asked == "auto" else f"the format {asked}"
         raise InputError(f"no file in this folder is of {kind}{found}; {hint}", path=folder)
@@ -362,6 +381,7 @@ def _reporter(on_problem: OnProblem | None) -> OnProblem:
 
     def report(problem: UnreadableFile) -> None:
         if on_problem is None:
+            problem.add_note(_WAY_OUT)
             raise problem
         # The traceback is dropped, because its frames keep the content of the file in memory.
         problem.__cause__ = problem.__context__ = None

@@ -1,14 +1,17 @@
-"""Front matter: the YAML between two lines `---` at the top of a Markdown file.
+"""Front matter: YAML between two lines `---`, or TOML between two lines `+++`, at the top of a Markdown file.
 
-Values are read from the events of the YAML parser. No tag creates an object, and an alias counts as everything that it
-repeats, so that a small file cannot become a large one.
+Values of YAML are read from the events of the YAML parser. No tag creates an object, and an alias counts as everything
+that it repeats, so that a small file cannot become a large one.
 
-Plain values follow the core schema of YAML 1.2: only `true` and `false` are Boolean, so that `language: no` stays
-Norwegian. A number stays a text if it cannot be written back unchanged (`1.10`, `007`). Dates become texts of ISO 8601.
+Plain values of YAML follow the core schema of YAML 1.2: only `true` and `false` are Boolean, so that `language: no`
+stays Norwegian. A number stays a text if it cannot be written back unchanged (`1.10`, `007`). Dates of YAML and TOML
+become texts of ISO 8601.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +23,12 @@ MAX_DEPTH = 32
 """The deepest nesting of lists and mappings in front matter."""
 
 _BLOCK = re.compile(r"---[ \t]*\n((?:[ \t]*(?:#.*)?\n)*(?:[\w.-]+|\"[^\"\n]+\"|'[^'\n]+')[ \t]*:(?s:.*?)\n)(?:---|\.\.\.)[ \t]*(?:\n|$)")
+_TOML_BLOCK = re.compile(
+    r"\+\+\+[ \t]*\n((?:[ \t]*(?:#.*)?\n)*[ \t]*(?:(?:[\w.-]+|\"[^\"\n]+\"|'[^'\n]+')[ \t]*=|\[[^\n]*\][ \t]*(?=[\n#]))(?s:.*?)\n)"
+    r"\+\+\+[ \t]*(?:\n|$)"
+)
+_TOML_PAIR = re.compile(r"([\w-]+)[ \t]*=[ \t]*(.*\S)")
+_TOML_PLACE = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
 _PAIR = re.compile(r"([\w.-]+)[ \t]*:[ \t]+(.*\S)")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
@@ -34,7 +43,7 @@ class FrontMatter(NamedTuple):
     values: dict[str, Any]
     text: str
     problem: str = ""
-    """Why it is not YAML; empty if it is. Then only its lines of the form `key: value` were read."""
+    """What is wrong, and what is read instead; empty if all is well."""
     line: int = 0
     """The number of the line with the problem, from 1."""
 
@@ -44,20 +53,23 @@ def front_matter(text: str) -> FrontMatter:
 
     >>> front_matter("---\ntitle: Pumps\ntags: a, b\nby: {name: Ada}\ndate: 2013-4-1\n---\nText")[:2]
     ({'title': 'Pumps', 'tags': ['a', 'b'], 'by': {'name': 'Ada'}, 'date': '2013-04-01'}, 'Text')
-    >>> front_matter("---\ntitle: Pumps: an overview\n---\nText")[2:]
-    ('mapping values are not allowed in this context', 2)
+    >>> front_matter("+++\ntitle = 'Pumps'\ndate = 2013-04-01\n+++\nText")[:2]
+    ({'title': 'Pumps', 'date': '2013-04-01'}, 'Text')
+    >>> print(front_matter("---\ntitle: Pumps: an overview\n---\nText").problem)
+    not valid YAML (mapping values are not allowed in this context); only its lines of the form `key: value` are used
     """
-    match = _BLOCK.match(text)
-    if match is None:
-        return FrontMatter({}, text)
-    rest = text[match.end() :]
-    try:
-        values = _read(match[1])
-    except _Broken as error:
-        pairs = (_PAIR.fullmatch(line) for line in match[1].split("\n"))
-        values = {pair[1]: _unquoted(pair[2]) for pair in pairs if pair}
-        return FrontMatter(_usual(values), rest, error.problem, error.line + 2)
-    return FrontMatter(_usual(values), rest)
+    for block, syntax, read, read_lines, form in (
+        (_BLOCK, "YAML", _read, _lines, "key: value"),
+        (_TOML_BLOCK, "TOML", _read_toml, _toml_lines, "key = value"),
+    ):
+        if match := block.match(text):
+            rest = text[match.end() :]
+            try:
+                return FrontMatter(_usual(read(match[1])), rest)
+            except _Broken as error:
+                problem = f"not valid {syntax} ({error.problem}); only its lines of the form `{form}` are used"
+                return FrontMatter(_usual(read_lines(match[1])), rest, problem, error.line + 2)
+    return FrontMatter({}, text)
 
 
 class _Broken(Exception):
@@ -72,6 +84,28 @@ def _usual(values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = [item for item in map(str.strip, values[key].split(",")) if item]
     return {key: value for key, value in values.items() if value not in ("", None)}
+
+
+def _lines(text: str) -> dict[str, Any]:
+    """The values of the lines `key: value` of broken YAML."""
+    pairs = (_PAIR.fullmatch(line) for line in text.split("\n"))
+    return {pair[1]: _unquoted(pair[2]) for pair in pairs if pair}
+
+
+def _toml_lines(text: str) -> dict[str, Any]:
+    """The values of the lines `key = value` of broken TOML, up to the first table."""
+    values: dict[str, Any] = {}
+    for line in text.split("\n"):
+        if line.startswith("["):
+            break
+        if pair := _TOML_PAIR.fullmatch(line):
+            try:
+                values |= _read_toml(line)
+            except _Broken:
+                # The first line of a list, a table or a longer text is no value.
+                if not pair[2].startswith(("[", "{", '"""', "'''")):
+                    values[pair[1]] = _unquoted(pair[2])
+    return values
 
 
 def _unquoted(text: str) -> str:
@@ -94,6 +128,59 @@ def _read(text: str) -> dict[str, Any]:
     if not isinstance(builder.result, dict):
         raise _Broken("it has no keys", 0)
     return builder.result
+
+
+def _read_toml(text: str) -> dict[str, Any]:
+    """The mapping that a TOML text holds; raises `_Broken` if it is not TOML or is too large."""
+    # Imported here, because most files have no front matter.
+    import tomllib
+
+    try:
+        values = tomllib.loads(text)
+        if _size(values) > MAX_VALUES:
+            raise _Broken(f"it holds more than {MAX_VALUES:,} values", 0)
+        return {key: _plain(value) for key, value in values.items()}
+    except ValueError as error:  # also a number with thousands of digits
+        place = _TOML_PLACE.search(str(error))
+        problem = _TOML_PLACE.sub("", str(error))
+        # An error at the end is an error of the last line.
+        raise _Broken(problem, int(place[1]) - 1 if place and place[1] else text.rstrip("\n").count("\n")) from None
+    except RecursionError:
+        raise _Broken(f"it is nested deeper than {MAX_DEPTH} levels", 0) from None
+
+
+def _size(values: dict[str, Any]) -> int:
+    """The number of values in a mapping of TOML; raises `_Broken` if it is nested too deeply."""
+    level: list[Any] = [values]
+    count = depth = 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _Broken(f"it is nested deeper than {MAX_DEPTH} levels", 0)
+        inside = [each for value in level for each in (value.values() if isinstance(value, dict) else value)]
+        count += len(inside)
+        level = [value for value in inside if isinstance(value, (dict, list))]
+    return count
+
+
+def _plain(value: Any) -> Any:
+    """A value of TOML as YAML would give it."""
+    match value:
+        case dict():
+            return {key: _plain(each) for key, each in value.items()}
+        case list():
+            return [_plain(each) for each in value]
+        case datetime.datetime():
+            return value.replace(tzinfo=None).isoformat(timespec="minutes")
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case bool():
+            return value
+        case int() if not _WHOLE.fullmatch(str(value)):
+            return str(value)
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
 
 
 @dataclass(slots=True)

@@ -82,6 +82,15 @@ def summary(counts: Mapping[str, int]) -> str:
     return text + (f", and {sum(count for _, count in others)} of {len(others)} other suffixes" if others else "")
 
 
+def links_outside(count: int) -> str:
+    """A number of links that lead outside the indexed folder, in words.
+
+    >>> links_outside(1), links_outside(2)
+    ('1 link that leads outside the folder', '2 links that lead outside the folder')
+    """
+    return f"{count} {'link that leads' if count == 1 else 'links that lead'} outside the folder"
+
+
 def advice(counts: Mapping[str, int], command: str) -> list[str]:
     """One line of advice per group of suffixes, the group with most files first. Groups without text have no line.
 

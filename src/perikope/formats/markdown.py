@@ -78,8 +78,7 @@ def read(source: Source) -> Iterator[Document]:
     """Markdown with tables and front matter; headings become nested sections."""
     front = front_matter(source.text())
     if front.problem:
-        message = f"the front matter is not valid YAML ({front.problem}); only its lines of the form `key: value` are used"
-        warnings.warn(InputWarning(message, path=source.path, line=front.line), stacklevel=2)
+        warnings.warn(InputWarning(f"the front matter is {front.problem}", path=source.path, line=front.line), stacklevel=2)
     env: dict[str, Any] = {}
     tokens = _PARSER.parse(front.text, env)
     if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):

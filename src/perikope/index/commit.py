@@ -89,7 +89,10 @@ def _check_free(folder: Path) -> None:
     """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: add to it (--append, in Python Index.open), or choose another folder")
+            raise UsageError(
+                f"{folder} is already an index: make it equal to the files (--sync), add to it (--append), or choose another folder; "
+                "in Python, Index.open opens it"
+            )
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 

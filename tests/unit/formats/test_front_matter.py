@@ -1,4 +1,4 @@
-"""Front matter: YAML with dates, lists and nested keys; what is broken or hostile does no harm."""
+"""Front matter: YAML and TOML with dates, lists and nested keys; what is broken or hostile does no harm."""
 
 from __future__ import annotations
 
@@ -98,3 +98,56 @@ def test_aliases_cannot_make_a_small_file_large(tmp_path: Path) -> None:
 def test_an_alias_inside_its_own_value_and_tags_of_objects_are_plain_text(tmp_path: Path) -> None:
     document = load(tmp_path, "---\na: &a [*a]\nb: !!python/object/apply:os.system ['echo']\n---\nThe text.")
     assert document.metadata == {"a": ["*a"], "b": ["echo"]}
+
+
+@pytest.mark.parametrize(
+    ("front", "expected"),
+    [
+        ("# note\n\ntitle = 'Pumps'\ntags = ['a', 'b']\ndraft = false", {"title": "Pumps", "tags": ["a", "b"], "draft": False}),
+        ("date = 2013-04-01\nat = 2013-04-01T12:30:00+02:00", {"date": "2013-04-01", "at": "2013-04-01T12:30"}),
+        ('tags = "pump, magnet"\nempty = ""', {"tags": ["pump", "magnet"]}),
+        ("weight = 3\nratio = 0.5\nbig = 123456789012345678901\nnone = nan", {
+            "weight": 3, "ratio": 0.5, "big": "123456789012345678901", "none": "nan"}),
+        ("[params]\nby.name = 'Ann'\n[[menu]]\nat = 07:30:00", {"params": {"by": {"name": "Ann"}}, "menu": [{"at": "07:30:00"}]}),
+    ],
+)  # fmt: skip
+def test_values_of_toml(front: str, expected: dict[str, object]) -> None:
+    assert front_matter(f"+++\n{front}\n+++\ntext") == (expected, "text", "", 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["+++\na = 1\ntext", "+++\nprose\n+++\n", " +++\na = 1\n+++\n", "+++\n[link](x)\n+++\n", "---\na = 1\n+++\n"]
+)
+def test_text_that_is_no_toml_front_matter_stays(text: str) -> None:
+    assert front_matter(text) == ({}, text, "", 0)
+
+
+def test_the_usual_keys_of_toml_are_used(tmp_path: Path) -> None:
+    front = "title = 'Pumps'\nid = '7'\nlang = 'de'\ndate = 2013-04-01\n[params]\nauthor = 'Ann'"
+    document = load(tmp_path, f"+++\n{front}\n+++\nText")
+    assert (document.id, document.title, document.language, passages(document)) == ("7", "Pumps", "de", ["Text"])
+    assert sorted(metadata_pairs(document.metadata)) == [("date", "2013-04-01"), ("params.author", "Ann")]
+
+
+@pytest.mark.parametrize(
+    ("front", "line", "reason", "metadata"),
+    [
+        ("title = 'Pumps'\nby = Ann\ntags = ['a', 'b']\n[params]\nx = 1", 3, "Invalid value", {"by": "Ann", "tags": ["a", "b"]}),
+        ("title = 'Pumps'\nx = 1\nx = 2", 4, "Cannot overwrite a value", {"x": 2}),
+        ("title = 'Pumps'\ntags = [\n'a',", 4, "Invalid value|Unclosed array", {}),
+        ("title = 'Pumps'\nx = " + "[" * 100_000, 2, "nested deeper than 32", {}),
+        ("title = 'Pumps'\n" + "a." * 40 + "a = 1", 2, "nested deeper than 32", {}),
+        ("title = 'Pumps'\nx = [" + "1," * 10_001 + "]", 2, "more than 10,000 values", {}),
+        ("title = 'Pumps'\nx = 0x" + "f" * 9_000, 3, "digits", {}),
+    ],
+    ids=["value", "twice", "bracket", "deep", "dots", "many", "digits"],
+)
+def test_broken_toml_is_named_and_the_document_is_read(
+    front: str, line: int, reason: str, metadata: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.warns(InputWarning, match=reason) as caught:
+        document = load(tmp_path, f"+++\n{front}\n+++\nThe text.")
+    assert str(caught[0].message).startswith(f"{tmp_path / 'page.md'}:{line}: the front matter is not valid TOML (")
+    assert str(caught[0].message).endswith("only its lines of the form `key = value` are used")
+    assert (document.title, passages(document)) == ("Pumps", ["The text."])
+    assert {key: value for key, value in document.metadata.items() if key != "x" or value == 2} == metadata

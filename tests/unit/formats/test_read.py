@@ -125,7 +125,10 @@ def test_links_out_of_the_folder_and_circles_are_not_followed(tmp_path: Path) ->
     (folder / "itself.md").symlink_to(folder / "itself.md")
     (folder / "nowhere.png").symlink_to(folder / "missing.png")
     problems: list[UnreadableFile] = []
-    assert [document.id for document in read(folder, on_problem=problems.append)] == ["a.txt", "inside.txt", "sub/b.txt"]
+    ignored: list[str] = []
+    found = read(folder, on_problem=problems.append, on_ignored=ignored.append)
+    assert [document.id for document in found] == ["a.txt", "inside.txt", "sub/b.txt"]
+    assert ignored == [str(folder / name) for name in ("beside.txt", "out.txt", "outside")]
     leads_nowhere = "is a link that leads nowhere; mend or remove it"
     assert [str(problem) for problem in problems] == [f"{folder / name}: {leads_nowhere}" for name in ("itself.md", "nowhere.txt")]
     with pytest.raises(UnreadableFile, match=leads_nowhere):
@@ -213,8 +216,15 @@ def test_unreadable_files_in_folders_are_reported_and_skipped(tmp_path: Path) ->
     problems: list[UnreadableFile] = []
     assert [document.id for document in read(tmp_path, on_problem=problems.append)] == ["a.txt", "d.txt"]
     assert [Path(str(problem.path)).name for problem in problems] == ["b.txt", "c.txt", "e.md"]
-    with pytest.raises(UnreadableFile, match=r"b\.txt:1: is not UTF-8"):
+    with pytest.raises(UnreadableFile, match=r"b\.txt:1: is not UTF-8") as raised:
         list(read(tmp_path))
+    [note] = raised.value.__notes__
+    assert "perikope.read(…, on_problem=print)" in note
+    assert "index.sync(folder)" in note
+    # A file that the caller names is never left out, so its error has no such note.
+    with pytest.raises(UnreadableFile, match="zero bytes") as named:
+        list(read(tmp_path / "c.txt"))
+    assert not hasattr(named.value, "__notes__")
     with pytest.raises(UnreadableFile, match="zero bytes"):
         list(read(tmp_path / "c.txt", on_problem=problems.append))
     assert len(problems) == 3

@@ -129,7 +129,7 @@ def test_folders_that_are_no_index_are_named(tmp_path):
     Index.create(tmp_path / "index")  # nothing in it yet, so nothing to lose
     index.add(plain_document("d1", "", "rotor"))
     index.commit()
-    with pytest.raises(UsageError, match="already an index"):
+    with pytest.raises(UsageError, match=r"already an index: .*\(--sync\), .*\(--append\).*; in Python, Index\.open"):
         Index.create(tmp_path / "index")
     with pytest.raises(IndexFormatError, match="is not an index: it is not a folder"):
         Index.open(tmp_path / "index" / "manifest.json")
