@@ -5,7 +5,6 @@ import gzip
 import pytest
 
 from perikope import Index
-from perikope.search.facade import Index
 from tests.cli.test_commands import fails, run
 
 
