@@ -295,3 +295,13 @@ def test_measures_are_listed_with_what_they_take(capsys):
     assert "iP@x " in listed
     assert "gP(beta=1.0,t2i=none)@k " in listed
     assert "(also MAgP" in listed
+
+
+def test_queries_that_a_run_lacks_are_counted(tmp_path, capsys):
+    qrels, one = tmp_path / "qrels.txt", tmp_path / "one.run"
+    qrels.write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
+    one.write_text("1 Q0 d1 1 2.0 mine\n")
+    code, _, err = run(capsys, "eval", qrels, one, "--measures", "nDCG@10")
+    assert code == 0
+    assert err == f"warning: {one} has no results for 2 of 3 judged queries, which count 0; --only-run-queries leaves them out\n"
+    assert run(capsys, "eval", qrels, one, "--measures", "nDCG@10", "--only-run-queries")[2] == ""

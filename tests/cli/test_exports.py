@@ -172,3 +172,13 @@ def test_documents_have_titles_and_dates(index, capsys):
     assert page.split()[:3] == out.splitlines()[1].split()[:3]
     rows = table(run(capsys, "search", index, "rotor", "--document-ranking", "sump", "--csv")[1])
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
+
+
+def test_control_characters_of_documents_do_not_reach_a_table(index, capsys):
+    out, _ = searched(capsys, index, "--csv")
+    assert "[31m rotor" in out
+    assert "\x1b" not in out
+
+
+def test_a_name_and_an_option_that_ask_for_different_forms_are_a_mistake(index, tmp_path, capsys):
+    fails(capsys, "and --csv ask for different forms", "search", index, "rotor", "--csv", "--out", tmp_path / "a.ris")

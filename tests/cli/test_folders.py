@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from perikope import Index
-from tests.cli.test_commands import run
+from tests.cli.test_commands import fails, run
 
 
 @pytest.fixture
@@ -156,3 +156,19 @@ def test_an_index_inside_the_folder_is_no_input(docs, capsys, monkeypatch):
         code, out, err = run(capsys, "index", ".", "--to", "idx", *option)
         assert (code, err) == (0, "")
         assert "passed over" not in out
+
+
+def test_a_sync_with_another_folder_does_not_empty_the_index(tmp_path, capsys):
+    docs = tmp_path / "docs"
+    for name in ("a", "b", "c", "d/e", "d/f"):
+        path = docs / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"The pump {name}.\n")
+    assert run(capsys, "index", docs, "--to", tmp_path / "idx")[0] == 0
+    fails(capsys, "has 0 of the 5 files of", "index", docs / "d", "--to", tmp_path / "idx", "--sync")
+    assert len(Index.open(tmp_path / "idx")) == 5
+    for name in ("a", "b", "c", "d/e"):
+        (docs / f"{name}.md").unlink()
+    code, out, _ = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")
+    assert code == 0
+    assert "4 removed" in out

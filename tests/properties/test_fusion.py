@@ -59,7 +59,9 @@ def test_rrf_fuses_the_rankings_that_its_models_give(documents, query, models, k
     index = index_of(documents, places)
     results = index.search(query, model=f"rrf(models=[{','.join(models)}],k={k})", k=1000, language="all")
     # Proximity ranks the passages that it does not match last.
-    rankings = [[name for name, _ in index.search(query, model=model, k=1000, keep_unmatched=True, language="all").names()] for model in models]
+    rankings = [
+        [name for name, _ in index.search(query, model=model, k=1000, keep_unmatched=True, language="all").names()] for model in models
+    ]
     expected = {}
     for ranking in rankings:
         for rank, name in enumerate(ranking, start=1):

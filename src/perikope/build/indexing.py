@@ -31,6 +31,8 @@ from perikope.text.analysis import Analyzer, read_stopwords
 _SELF, _WORKER = 100 << 20, 150 << 20
 """The memory in bytes that the program, and each worker process, uses before the first document."""
 
+_FEW_FILES, _SAME_FOLDER = 2, 10
+"""A sync of an index of more than `_FEW_FILES` files must find one in `_SAME_FOLDER` of them."""
 LARGE_INPUT = 8 << 20
 """From this unpacked input size on, in bytes, worker processes save time."""
 
@@ -250,6 +252,7 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
         writer.add(_read(sources, options, found.skipped, on_progress), **how)
     if sync:
         found.files += sync.unchanged_files
+        sync.check_folder(writer.folder, paths, len(found.skipped))
         overtaken = sync.overtaken()
         if overtaken and options.duplicates == "error":
             raise InputError(overtaken[0].refusal())
@@ -303,7 +306,8 @@ class _Sync:
         for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
             for local in np.flatnonzero(segment.alive).tolist():
                 self._known.setdefault(segment.source(local), []).append(int(base) + local)
-        self._known_names = {name for name, _ in self._known}
+        self._known_names = {name for name, _ in self._known if name}
+        self._found_names: set[str] = set()
 
     @property
     def unchanged_files(self) -> int:
@@ -317,6 +321,7 @@ class _Sync:
         if the file that has the first document with the same id has changed.
         """
         file = entry.id, digest
+        self._found_names.add(entry.id)
         self._order.setdefault(file, len(self._order))
         if file in self._known and self._unchanged_names.issuperset(self._before.get(entry.id, ())):
             self._unchanged.add(file)
@@ -339,7 +344,21 @@ class _Sync:
             self._order.setdefault(file, len(self._order))
             self._unchanged.add(file)
             self._unchanged_names.add(name)
+            self._found_names.add(name)
         return bool(known)
+
+    def check_folder(self, folder: Path, paths: Sequence[str], unreadable: int) -> None:
+        """Raise a `UsageError` if the files are probably those of another folder, so that a sync would empty the index.
+
+        This is so if fewer than one in ten of the index's files are found, and there are other files. All files must
+        have been passed to `select` before. Files that cannot be read may be any of them.
+        """
+        found = len(self._known_names & self._found_names) + unreadable
+        if self._found_names and len(self._known_names) > _FEW_FILES and _SAME_FOLDER * found < len(self._known_names):
+            raise UsageError(
+                f"{', '.join(paths)} has {found} of the {len(self._known_names)} files of {folder}, and --sync would remove the others: "
+                "give the folder that the index was made from, add these files with --append, or make a new index"
+            )
 
     def keeps(self, id: str, first: SourceKey, new: SourceKey) -> bool:
         """Whether a document of the file `first` stays in the index if the file `new` has a document with the same id.

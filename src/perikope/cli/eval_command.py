@@ -191,6 +191,10 @@ def _evaluate(
     for path in runs:
         run = judgements.run(path, run_format)
         warnings.append(_misfit(run, judgements, measures))
+        missing = len(judgements.names.keys() - run.names.keys())
+        if missing and not only_run_queries:
+            share = f"{missing} of {len(judgements.names)} judged queries"
+            warnings.append(f"{path} has no results for {share}, which count 0; --only-run-queries leaves them out")
         evaluations[path] = judgements.evaluate(measures, run, only_run_queries=only_run_queries)
     for warning in warnings:
         show_warning(warning)

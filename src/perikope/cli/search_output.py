@@ -38,7 +38,10 @@ def chosen_form(asked: Mapping[str, bool], out: str) -> str:
         raise UsageError(f"--{given[0]} and --{given[1]} are different forms; give one of them")
     if out:
         _check_file(Path(out))
-    form = given[0] if given else SUFFIXES.get(Path(out).suffix.lower(), "")
+    of_name = SUFFIXES.get(Path(out).suffix.lower(), "")
+    if given and of_name and of_name != given[0]:
+        raise UsageError(f"the name of {out} and --{given[0]} ask for different forms; leave out --{given[0]}, or change the name")
+    form = given[0] if given else of_name
     if out and not form:
         raise UsageError(f"the form of {out} is not known: end the name in {', '.join(SUFFIXES)}, or give --csv, --xlsx, --ris or --json")
     if form == "xlsx" and not out:

@@ -1,16 +1,18 @@
 """The language of a query, found in the dictionary of the index, and the languages in which a query is searched.
 
 The index knows how frequent a word is in each of its languages. The probability of a word w in language l is
-`p_l = cf / T`: its occurrences in texts of this language, over all their tokens. A stop word is not in the dictionary;
-its probability is `STOP_WORD`. Every word is evidence of `ln((1 - λ) p_l + λ max p)` for l, so one word can speak for a
-language by at most `ln(1/λ)`. A word that no language has is no evidence. The language with the largest sum is the
-language of the query if it is ahead of the next one by `MARGIN`. This is more than one word can say.
+`p_l = (cf + μ p) / (T + μ)`: its occurrences in texts of this language, over all their tokens, smoothed with its
+probability p in all texts. So a language with few texts says little, even if a word is frequent in them. A stop word is
+not in the dictionary; its probability is `STOP_WORD`. Every word is evidence of `ln((1 - λ) p_l + λ max p)` for l, so
+one word can speak for a language by at most `ln(1/λ)`. A word that no language has is no evidence. The language with
+the largest sum is the language of the query if it is ahead of the next one by `MARGIN`. This is more than one word can
+say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +32,8 @@ STOP_WORD = 1 / 200
 text."""
 SMOOTHING = 0.02
 """The weight λ of the largest probability of a word in any language: a rare word in a small language proves little."""
+FEW_TOKENS = 1000
+"""The strength μ of the smoothing of probabilities, in tokens. A page with foreign words has some hundred tokens."""
 MARGIN = 4.0
 """How far the best language must be ahead of the next one to be the language of the query: odds of 55 to 1."""
 
@@ -47,6 +51,9 @@ class Searched:
     """Whether the collection is counted by language."""
     fallback: tuple[str, ...] = ()
     """The other languages, in which words are looked up that no text in `languages` has; empty if there are none."""
+
+    is_unclear: bool = False
+    """Whether all languages are searched because the words of the query do not show its language."""
 
     @property
     def detected(self) -> str:
@@ -66,15 +73,16 @@ def searched_languages(snapshot: Snapshot, text: str, language: str = "", syntax
     """The languages in which a query is searched.
 
     `language` is a code, `all`, or empty: then the language of the text is searched or, if it is unclear, all
-    languages. Text whose language is not stated is always searched.
+    languages, of which the most probable is the first. Text whose language is not stated is always searched.
     """
     if language == ALL or (not language and not has_several_languages(snapshot)):
         return Searched(tuple(snapshot.languages), by_language=False)
     if language:
         return Searched(with_unstated(snapshot, language_code(language)), by_language=has_several_languages(snapshot))
-    found = language_of(snapshot, words(_OPERATORS.sub(" ", text) if syntax != "words" else text))
+    evidence = evidence_of(snapshot, words(_OPERATORS.sub(" ", text) if syntax != "words" else text))
+    best, found = best_of(evidence), clear_best_of(evidence)
     if not found:
-        return Searched(tuple(snapshot.languages), by_language=True)
+        return Searched(tuple(sorted(snapshot.languages, key=lambda code: code != best)), by_language=True, is_unclear=True)
     searched = with_unstated(snapshot, found)
     return Searched(searched, by_language=True, fallback=tuple(code for code in snapshot.languages if code not in searched))
 
@@ -91,7 +99,16 @@ def has_several_languages(snapshot: Snapshot) -> bool:
 
 def language_of(snapshot: Snapshot, query_words: Sequence[str]) -> str:
     """The language of words, as the module docstring defines it; empty if it is unclear."""
-    evidence = evidence_of(snapshot, query_words)
+    return clear_best_of(evidence_of(snapshot, query_words))
+
+
+def best_of(evidence: Mapping[str, float]) -> str:
+    """The language with the most evidence; of equal ones the first. Empty if there is no evidence or no difference."""
+    return max(evidence, key=lambda code: evidence[code]) if len({*evidence.values()}) > 1 else ""
+
+
+def clear_best_of(evidence: Mapping[str, float]) -> str:
+    """The language whose evidence is ahead of that of all others by `MARGIN`; empty if there is none."""
     if len(evidence) < 2:
         return next(iter(evidence), "")
     best, second = sorted(evidence, key=lambda code: (-evidence[code], code))[:2]
@@ -106,7 +123,9 @@ def evidence_of(snapshot: Snapshot, query_words: Sequence[str]) -> dict[str, flo
     names = [f"{code}:{term}" for of_word in terms for code, term in zip(tokens, of_word, strict=True)]
     counts = snapshot.look_up(names).counts[1].reshape(len(distinct), len(tokens))
     is_stop_word = np.array([[term is None for term in of_word] for of_word in terms], bool).reshape(counts.shape)
-    probability = np.where(is_stop_word, STOP_WORD, counts / np.array([*tokens.values()], np.float64))
+    sizes = np.array([*tokens.values()], np.float64)
+    everywhere = counts.sum(axis=1, keepdims=True) / max(sizes.sum(), 1)
+    probability = np.where(is_stop_word, STOP_WORD, (counts + FEW_TOKENS * everywhere) / (sizes + FEW_TOKENS))
     largest = probability.max(axis=1, initial=0.0)
     known = largest > 0
     smoothed = (1 - SMOOTHING) * probability[known] + SMOOTHING * largest[known, None]
@@ -114,15 +133,23 @@ def evidence_of(snapshot: Snapshot, query_words: Sequence[str]) -> dict[str, flo
 
 
 def note_on_language(snapshot: Snapshot, text: str, searched: Searched) -> str:
-    """A sentence that says in which language a query was searched, if other languages have some of its words."""
+    """A sentence that says in which languages a query was searched, if several languages have some of its words."""
     chosen = searched.languages[0]
     content = [word for word in words(text) if snapshot.analyzer.term(word, chosen) is not None]
-    holding = [code for code in searched.fallback if contains_any(snapshot, terms_of_words(snapshot, content, code))]
-    if not holding:
-        return ""
-    *first, last = holding
-    listed = f"{', '.join(first)} and {last}" if first else last
-    return f"searched in {language_name(chosen)}; --language all searches {listed} too"
+
+    def holding(codes: Sequence[str]) -> list[str]:
+        return [code for code in codes if contains_any(snapshot, terms_of_words(snapshot, content, code))]
+
+    if searched.is_unclear and len(found := holding(snapshot.languages)) > 1:
+        return f"searched in {_listed(found)}, since the language of the query is unclear; --language {found[0]} searches one of them"
+    if found := holding(searched.fallback):
+        return f"searched in {language_name(chosen)}; --language all searches {_listed(found)} too"
+    return ""
+
+
+def _listed(codes: Sequence[str]) -> str:
+    *first, last = codes
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def terms_of_words(snapshot: Snapshot, query_words: Sequence[str], language: str) -> list[str]:

@@ -7,6 +7,7 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,6 +53,8 @@ Asked = str | Topic | PatentQuery
 TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
 """The name of the environment variable with the API key of the translation server."""
 
+_OPERATOR = re.compile(r"\S\s+(AND|OR|NOT|SAME|(?:NEAR|ADJ)/[0-9]+)\s+\S")
+"""An operator of Boolean queries between two words."""
 _LISTED = 3
 """The largest number of unknown ids that a note names."""
 
@@ -164,7 +167,7 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
         prepared = _of_patent(patent, options)
         if asked.query:
             fetch = read_query(snapshot, asked.query, options)
-            prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
+            prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_syntax(snapshot, asked.query, options.syntax)))
     else:
         return _of_text(snapshot, asked.query if isinstance(asked, Topic) else asked, options)
     if options.browse_query:
@@ -181,16 +184,20 @@ def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
     return Prepared(
         _read_in(snapshot, text, searched, options),
         _read_in(snapshot, options.browse_query, searched, options) if options.browse_query else None,
-        notes=_notes_on_codes(snapshot, text, options.syntax),
+        notes=_notes_on_syntax(snapshot, text, options.syntax),
         language=searched.detected,
         language_note=note_on_language(snapshot, both, searched),
     )
 
 
-def _notes_on_codes(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
-    """One note per code in a Boolean query that documents of the index have: there, the code is a word of the text."""
+def _notes_on_syntax(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
+    """Notes on words that mean something in the other syntax: codes in a Boolean query, operators in plain words.
+
+    Only codes that documents of the index have are noted. In a Boolean query they are words of the text.
+    """
     if syntax == "words":
-        return ()
+        found = _OPERATOR.search(text)
+        return (f"{found[1]} is read as a plain word; --syntax boolean reads it as an operator",) if found else ()
     notes = []
     for code in codes_in(text):
         field = next((field for field in code_fields(snapshot) if _has_document(snapshot, parse_filter(f"{field}={code}"))), None)

@@ -36,8 +36,16 @@ def csv_file(items: Listed, kind: type[Hit] | type[RankedDocument] = Hit) -> byt
 
 
 def _harmless(value: Cell) -> Cell:
-    """A cell that no spreadsheet runs as a formula. Numbers are never formulas."""
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    """A cell that no spreadsheet runs as a formula and that controls no terminal. Numbers are never formulas."""
+    if not isinstance(value, str):
+        return value
+    text = _without_controls(value)
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _without_controls(text: str) -> str:
+    """Text whose control characters are spaces, except line feeds and tabs."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", " ", text)
 
 
 def xlsx_file(items: Listed, kind: type[Hit] | type[RankedDocument] = Hit) -> bytes:
@@ -73,7 +81,7 @@ def _write(sheet: Any, line: int, number: int, value: Cell) -> None:
 
 def _storable(text: str) -> str:
     """Text that fits into a cell, without halves of character pairs, which files in UTF-8 cannot hold."""
-    whole = text.encode("utf-8", "replace").decode()
+    whole = _without_controls(text).encode("utf-8", "replace").decode()
     return whole if len(whole) <= _MOST_CHARACTERS else whole[: _MOST_CHARACTERS - 1] + "…"
 
 

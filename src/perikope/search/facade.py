@@ -373,17 +373,18 @@ class Index:
     def explain(
         self,
         query: Asked,
-        passage: str,
+        passage: str | Hit,
         *,
         recipe: str | Recipe = "",
         options: SearchOptions | None = None,
         **given: Unpack[SearchKeywords],
     ) -> Node:
-        """Explain the score of a passage or element, given by its name (`document#passage`).
+        """Explain the score of a passage or element, given by its name (`document#passage`) or as a hit of a search.
 
         Recipe, options and keywords are the same as in `search`.
         """
-        return explain(self.snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
+        name = passage.name if isinstance(passage, Hit) else passage
+        return explain(self.snapshot, query, name, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.
