@@ -43,7 +43,7 @@ def printed(capsys, *arguments):
 
 
 def hits(capsys, index, *arguments):
-    return [json.loads(line) for line in printed(capsys, "search", index, "pump", "--json", *arguments).splitlines()]
+    return [json.loads(line) for line in printed(capsys, "search", index, "pump", "--language", "en", "--json", *arguments).splitlines()]
 
 
 def test_all_spellings_are_one_document(index, folder, tmp_path, capsys):
@@ -57,10 +57,10 @@ def test_all_spellings_are_one_document(index, folder, tmp_path, capsys):
             printed(capsys, "explain", index, "pump", f"{spelling}#{passage}"),
             printed(capsys, "locate", index, f"{spelling}#{passage}", "--in", folder),
             json.loads(printed(capsys, "graph", index, spelling, "--json")),
-            run(capsys, "search", index, "pump", "--shares-codes-with", spelling, "--code-level", "class"),
-            printed(capsys, "search", index, "pump", "--filter", f"id={spelling}"),
-            printed(capsys, "search", index, "pump", "--filter", f"id!={spelling}"),
-            printed(capsys, "search", index, "pump", "--ids", ids),
+            run(capsys, "search", index, "pump", "--language", "en", "--shares-codes-with", spelling, "--code-level", "class"),
+            printed(capsys, "search", index, "pump", "--language", "en", "--filter", f"id={spelling}"),
+            printed(capsys, "search", index, "pump", "--language", "en", "--filter", f"id!={spelling}"),
+            printed(capsys, "search", index, "pump", "--language", "en", "--ids", ids),
         )
 
     expected = outputs(SPELLINGS[0])

@@ -281,7 +281,7 @@ def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encode
 
 def test_two_writers_of_one_store_exclude_each_other(index, encoder):
     store = make_store(index, encoder)
-    with take_lock(store.folder), pytest.raises(PerikopeError, match="another process"):
+    with take_lock(store.folder), pytest.raises(PerikopeError, match="unfinished changes in this process"):
         make_store(index, encoder)
     make_store(index, encoder)
 
