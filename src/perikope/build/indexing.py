@@ -251,18 +251,23 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
     else:
         writer.add(_read(sources, options, found.skipped, on_progress), **how)
     if sync:
-        found.files += sync.unchanged_files
-        sync.check_folder(writer.folder, paths, len(found.skipped))
-        overtaken = sync.overtaken()
-        if overtaken and options.duplicates == "error":
-            raise InputError(overtaken[0].refusal())
-        for duplicate in overtaken:
-            writer.note_left_out(duplicate.source, duplicate.first)
-        found.duplicates += overtaken
-        # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
-        # deleted.
-        writer.delete_numbers(sync.outdated([str(problem.path) for problem in found.skipped]))
+        _delete_outdated(writer, sync, paths, options, found)
     return found
+
+
+def _delete_outdated(writer: IndexWriter, sync: _Sync, paths: Sequence[str], options: BuildOptions, found: _Found) -> None:
+    """Delete documents whose files are gone or changed, after all files were read; complete what was found."""
+    found.files += sync.unchanged_files
+    sync.check_folder(writer.folder, paths, len(found.skipped))
+    overtaken = sync.overtaken()
+    if overtaken and options.duplicates == "error":
+        raise InputError(overtaken[0].refusal())
+    for duplicate in overtaken:
+        writer.note_left_out(duplicate.source, duplicate.first)
+    found.duplicates += overtaken
+    # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
+    # deleted.
+    writer.delete_numbers(sync.outdated([str(problem.path) for problem in found.skipped]))
 
 
 def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:

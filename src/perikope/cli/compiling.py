@@ -36,7 +36,7 @@ class CompilationNotice:
         if sys.stderr.isatty():
             click.echo(f"\rcompiling kernels, once per computer: {self._kernels}", nl=False, err=True)
         elif not self._said:
-            click.echo("perikope: compiling kernels, once per computer; `perikope warmup` compiles all of them", err=True)
+            click.echo("perikope: compiling kernels, once per computer; `perikope warmup` compiles those of all models", err=True)
         self._said = True
 
     def ended(self) -> None:

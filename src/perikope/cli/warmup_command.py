@@ -1,4 +1,4 @@
-"""`perikope warmup`: compile all kernels once, so that later commands start fast."""
+"""`perikope warmup`: compile the kernels of all models once, so that later commands start fast."""
 
 from __future__ import annotations
 

@@ -97,11 +97,6 @@ def has_several_languages(snapshot: Snapshot) -> bool:
     return len(snapshot.languages_of_text) > 1 and len(snapshot.totals_by_language) > 1
 
 
-def language_of(snapshot: Snapshot, query_words: Sequence[str]) -> str:
-    """The language of words, as the module docstring defines it; empty if it is unclear."""
-    return clear_best_of(evidence_of(snapshot, query_words))
-
-
 def best_of(evidence: Mapping[str, float]) -> str:
     """The language with the most evidence; of equal ones the first. Empty if there is no evidence or no difference."""
     return max(evidence, key=lambda code: evidence[code]) if len({*evidence.values()}) > 1 else ""

@@ -12,7 +12,7 @@ from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
 from perikope.index.tombstones import Counts
 from perikope.query import language as query_language
-from perikope.query.language import MARGIN, evidence_of, language_of, searched_languages
+from perikope.query.language import MARGIN, clear_best_of, evidence_of, searched_languages
 from perikope.text.analysis import Analyzer, words
 from tests.cli.test_commands import run
 from tests.support.collections import collections, index_of
@@ -35,6 +35,10 @@ DE = [
 FR = ["La pompe a un rotor et un accouplement magnétique sur un arbre avec une garniture."]
 FEW = 0.1
 MODELS = ["qsf_v_title", "bm25", "lm", "pl2", "psg_doc", "plm", "pl2(statistics=candidates)"]
+
+
+def language_of(snapshot, query_words):
+    return clear_best_of(evidence_of(snapshot, query_words))
 
 
 def document(id, *passages, language="en", title=""):
