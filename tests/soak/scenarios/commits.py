@@ -1,0 +1,74 @@
+"""Many commits with a refresh after each, in one process: what the process and the index hold stays flat."""
+
+from __future__ import annotations
+
+import sys
+
+from perikope.search.facade import Index
+from tests.durability import history
+from tests.soak.resources import Held
+from tests.soak.scenario import Trial, defect, scenario
+
+MILESTONES = (100, 1_000, 10_000)
+SAMPLES = 500
+"""Samples over a full run."""
+
+
+@scenario("commits", most=10_000, reduced=50, seconds=600)
+def commits(trial: Trial) -> None:
+    """One process makes up to 10,000 commits, refreshing a second index after each; nothing that it holds grows."""
+    folder = trial.folder / "index"
+    index = Index.create(folder)
+    history.make_commit(index, 1)
+    reader = Index.open(folder)
+    history.answers(reader)  # loads the kernels
+    every = max(1, trial.most // SAMPLES)
+    while trial.goes_on():
+        trial.did()
+        commit = trial.operations + 1
+        trial.doing(f"commit {commit}")
+        history.make_commit(index, commit)
+        refresh(reader)
+        found = history.verify(reader)
+        if found != commit:
+            trial.fail(f"commit {found} was seen after commit {commit}")
+        reader.search(history.QUERY, model="bm25", k=3)
+        if trial.operations % every == 0 or trial.operations in MILESTONES:
+            trial.watch(folder)
+        if trial.operations in MILESTONES:
+            trial.note(f"after {trial.operations} commits: {described(trial.samples[-1])}")
+    trial.require_flat()
+
+
+def described(held: Held) -> str:
+    """What a sample says, in words."""
+    return f"{held.descriptors:.0f} descriptors, {held.mappings:.0f} mappings, {held.memory:.0f} MB of memory, {held.disk:.0f} KB on disk"
+
+
+def refresh(index: Index) -> None:
+    """Refresh an index."""
+    index.refresh()
+
+
+@defect(commits, "a reader keeps every snapshot", reported="mappings grow")
+def _leak() -> None:
+    kept = []
+
+    def keep(index: Index) -> None:
+        kept.append(index.snapshot)
+        index.refresh()
+
+    setattr(sys.modules[__name__], "refresh", keep)
+
+
+@defect(commits, "files of merged segments are not removed", reported="disk grow")
+def _hoard() -> None:
+    from perikope.core import files
+
+    files.remove = lambda path: None
+    files.remove_unless_held = lambda path: True
+
+
+@defect(commits, "a commit is not seen", reported="commit 1 was seen after")
+def _stay() -> None:
+    setattr(sys.modules[__name__], "refresh", lambda index: None)
