@@ -55,7 +55,8 @@ def carry_out(scenario: Scenario, seed: int, seconds: float | None = None, *, re
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_child(writing, scenario, Trial(seed, folder, most, scenario.reduced, limit), planted)
+        wanted = scenario.defects[planted].reported if planted else ""
+        _be_child(writing, scenario, Trial(seed, folder, most, scenario.reduced, limit, wanted), planted)
     os.close(writing)
     try:
         content = _listen(reading, child, PATIENCE + (0 if reduced else 2 * limit))

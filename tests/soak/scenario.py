@@ -36,6 +36,8 @@ class Trial:
     least: int
     """Operations that are tried even if the time is over."""
     seconds: float
+    wanted: str = ""
+    """Words of the failure that a planted defect must cause; the trial ends with it."""
     tell: Callable[[str], None] = lambda text: None
     """Is told what the scenario is about to do, for the report if it does not come back."""
     operations: int = 0
@@ -55,6 +57,8 @@ class Trial:
     def goes_on(self) -> bool:
         """Whether another operation is to be tried."""
         if len(self.failures) >= MOST_FAILURES or self.operations >= self.most:
+            return False
+        if self.wanted and any(self.wanted in failure for failure in self.failures):
             return False
         return self.operations < self.least or self.elapsed < self.seconds
 
