@@ -134,8 +134,9 @@ def complaint(ended: Ended, *codes: int) -> str:
 class Workplace:
     """A folder with example files, an index with tables and a store, and files of earlier commands; and copies of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: Path | None = None) -> None:
         self.folder = folder
+        self._log = log or folder / "output.txt"
         self._base = folder / "base"
         self._base.mkdir()
         self._prepare()
@@ -175,7 +176,7 @@ class Workplace:
                 before()
             return operation.run(place)
 
-        return in_process(task, self.folder / "output.txt", kill_after=kill_after)
+        return in_process(task, self._log, kill_after=kill_after)
 
     def expected(self, operation: Operation) -> Expected:
         """What an operation does undisturbed; it is done once."""
@@ -198,7 +199,7 @@ class Workplace:
         if not operation.resumes and state not in (expected.old, expected.new):
             wrong.append(f"neither the old state nor the new one: {str(state)[:400]}")
         wrong += self._checked(place, "after the disturbance")
-        again = in_process(lambda: (operation.again or operation.run)(place), self.folder / "output.txt")
+        again = in_process(lambda: (operation.again or operation.run)(place), self._log)
         if problem := complaint(again, 0, 1):
             return [*wrong, f"the next {operation.name} does not succeed: {problem}"]
         if (state := _attempt(lambda: operation.state(place))) != expected.new:
@@ -212,7 +213,7 @@ class Workplace:
         return wrong
 
     def _checked(self, place: Path, when: str) -> list[str]:
-        ended = in_process(lambda: command("check", INDEX)(place), self.folder / "output.txt")
+        ended = in_process(lambda: command("check", INDEX)(place), self._log)
         problem = complaint(ended, 0)
         return [f"`perikope check` {when}: {problem}"] if problem else []
 

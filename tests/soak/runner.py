@@ -21,6 +21,8 @@ from tests.soak.scenario import Scenario, Skipped, Trial
 
 PATIENCE = 900.0
 """Seconds after the end of its time after which a scenario counts as hanging."""
+TRIES = 4
+"""How many times as many operations as a reduced run may be needed to notice a planted defect."""
 COLUMNS = ("scenario", "operations", "seconds", "failures", *NAMES)
 
 
@@ -47,7 +49,8 @@ class Outcome:
 def carry_out(scenario: Scenario, seed: int, seconds: float | None = None, *, reduced: bool = False, planted: str = "") -> Outcome:
     """Run a scenario. A reduced run tries a fixed number of operations; `planted` names a defect of the scenario."""
     limit = float("inf") if reduced else scenario.seconds if seconds is None else seconds
-    most = scenario.reduced if reduced else scenario.most
+    # A planted defect ends its trial as soon as it is reported, so it may take longer than a reduced run.
+    most = scenario.most if not reduced else TRIES * scenario.reduced if planted else scenario.reduced
     folder = Path(tempfile.mkdtemp(prefix="perikope-soak-"))
     started = time.monotonic()
     reading, writing = os.pipe()
@@ -56,7 +59,7 @@ def carry_out(scenario: Scenario, seed: int, seconds: float | None = None, *, re
     if child == 0:
         os.close(reading)
         wanted = scenario.defects[planted].reported if planted else ""
-        _be_child(writing, scenario, Trial(seed, folder, most, scenario.reduced, limit, wanted), planted)
+        _be_child(writing, scenario, Trial(seed, folder, most, min(most, scenario.reduced), limit, wanted), planted)
     os.close(writing)
     try:
         content = _listen(reading, child, PATIENCE + (0 if reduced else 2 * limit))

@@ -47,7 +47,7 @@ def kills(trial: Trial) -> None:
 def _in_place() -> None:
     @contextmanager
     def in_place(path: Path) -> Iterator[BinaryIO]:
-        with path.open("wb") as file:
+        with Path(path).open("wb") as file:
             _linger(path)
             yield file
 
@@ -69,5 +69,5 @@ def _keep() -> None:
 
 def _linger(path: Path) -> None:
     """Wait in the process that is killed, as if there were much to write."""
-    if COPY in path.parts:
+    if COPY in Path(path).absolute().parts:
         time.sleep(0.5)
