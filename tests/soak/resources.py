@@ -40,7 +40,7 @@ NOISE = Held(descriptors=8, mappings=8, memory=16, disk=128)
 def measure(folder: Path, processes: Iterable[int] = ()) -> Held:
     """What the processes (this one, if none is given) and the folder hold now; 0 where the system does not tell."""
     chosen = list(processes) or [os.getpid()]
-    disk = sum(_blocks(path) for path in folder.rglob("*")) / KILOBYTE
+    disk = sum(_blocks(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names) / KILOBYTE
     return Held(
         sum(_descriptors(process) for process in chosen),
         sum(_mappings(process, folder) for process in chosen),
@@ -95,8 +95,8 @@ def _memory(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
 
 
-def _blocks(path: Path) -> int:
+def _blocks(path: str) -> int:
     try:
-        return path.lstat().st_blocks * 512
+        return os.lstat(path).st_blocks * 512
     except OSError:
         return 0  # removed meanwhile
