@@ -134,7 +134,8 @@ def look_at_stores(folder: Path) -> str:
         seen += [store.kind, store.missing(index.snapshot), store.heading_path, sorted(store.known.items())]
         seen += [[part.tolist() for part in packed.vectors(passage)] for passage in range(packed.passages)]
         if store.kind == "own":
-            set_query_encoder(index, path.name, lambda text: np.linspace(-1, 1, store.codebook.dimension, dtype=np.float32))
+            query = np.linspace(-1, 1, store.codebook.dimension, dtype=np.float32)
+            set_query_encoder(index, path.name, lambda text, query=query: query)
             seen.append(index.search(QUERY, model=f"vectors(store={path.name})", k=50).names())
     return f"{zlib.crc32(repr(seen).encode()):08x}"
 

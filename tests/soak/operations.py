@@ -11,6 +11,7 @@ import gzip
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -31,6 +32,7 @@ from perikope.index.check import check
 from perikope.neural.models import add_vectors
 from perikope.neural.stores.store import VectorStore
 from perikope.search.facade import Index
+from tests.soak.resources import end_with_parent
 from tests.soak.scenario import Trial
 
 INDEX, RUN, RECIPE, RESULTS, TABLE, STORE = "index", "my.run", "best.toml", "results", "learned", "mine"
@@ -74,11 +76,16 @@ class Expected:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: its exit code, negative for a signal, what it printed, and how long it took."""
+    """How a process ended."""
 
     code: int
+    """The exit code; negative for a signal."""
     output: str
+    """What it printed, first to standard output, then to standard error."""
+    errors: str
+    """What it printed to standard error."""
     seconds: float
+    processor_seconds: float
 
 
 def command(*arguments: str) -> Callable[[Path], int]:
@@ -98,13 +105,15 @@ def command(*arguments: str) -> Callable[[Path], int]:
 def in_process(task: Callable[[], int], log: Path, *, kill_after: float | None = None) -> Ended:
     """Run a task in a forked process, which is killed after some seconds if `kill_after` is given."""
     started = time.monotonic()
+    errors = log.with_suffix(".errors")
     child = os.fork()
     if child == 0:
         code = 70
         try:
-            target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(target, 1)
-            os.dup2(target, 2)
+            end_with_parent()
+            for path, descriptor in ((Path(os.devnull), 0), (log, 1), (errors, 2)):
+                target = os.open(path, os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.dup2(target, descriptor)
             code = task()
         except BaseException:
             traceback.print_exc()
@@ -115,9 +124,11 @@ def in_process(task: Callable[[], int], log: Path, *, kill_after: float | None =
             os._exit(code)
     if kill_after is not None:
         time.sleep(kill_after)
-        os.kill(child, 9)
-    _, status = os.waitpid(child, 0)
-    return Ended(os.waitstatus_to_exitcode(status), log.read_text("utf-8", "replace"), time.monotonic() - started)
+        os.kill(child, signal.SIGKILL)
+    _, status, used = os.wait4(child, 0)
+    printed = [path.read_text("utf-8", "replace") if path.exists() else "" for path in (log, errors)]
+    took = time.monotonic() - started
+    return Ended(os.waitstatus_to_exitcode(status), "".join(printed), printed[1], took, used.ru_utime + used.ru_stime)
 
 
 def complaint(ended: Ended, *codes: int) -> str:
@@ -126,13 +137,13 @@ def complaint(ended: Ended, *codes: int) -> str:
         return f"a stack trace: {ended.output[-1500:]}"
     if ended.code not in codes:
         return f"exit code {ended.code}: {ended.output[-1500:]}"
-    if len(ended.output) > MOST_OUTPUT:
-        return f"a message of {len(ended.output)} characters: {ended.output[:300]}"
+    if len(ended.errors) > MOST_OUTPUT:
+        return f"a message of {len(ended.errors)} characters: {ended.errors[:300]}"
     return ""
 
 
 class Workplace:
-    """A folder with example files, an index with tables and a store, and files of earlier commands; and copies of it."""
+    """A folder with example files, an index with a table and a store, and files of earlier commands; makes copies."""
 
     def __init__(self, folder: Path, log: Path | None = None) -> None:
         self.folder = folder
@@ -283,7 +294,12 @@ def stored(place: Path) -> object:
     index = Index.open(place / INDEX)
     have = [number for number in range(index.snapshot.numbers) if _has_vectors(store, index, number)]
     packed = store.find(index.snapshot, np.array(have, np.int64))
-    return len(have), sorted(store.known), store.damaged_files(), zlib.crc32(b"".join(document.rows.tobytes() for document in packed.documents))
+    return (
+        len(have),
+        sorted(store.known),
+        store.damaged_files(),
+        zlib.crc32(b"".join(document.rows.tobytes() for document in packed.documents)),
+    )
 
 
 def encoded(place: Path) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
@@ -10,6 +12,8 @@ from pathlib import Path
 from statistics import median
 
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
+PARENT_DEATH_SIGNAL = 1
+"""`PR_SET_PDEATHSIG` of Linux."""
 MOST_SAMPLES = 120
 """Samples that a trend is computed from; of more samples, evenly spaced ones are taken."""
 WARM_UP = 1 / 3
@@ -70,6 +74,13 @@ def trend(samples: Sequence[Held]) -> list[str]:
         if grown > getattr(NOISE, name) + MOST_GROWTH * usual:
             lines.append(f"{name} grow steadily: {values[0]:.0f} at the start, {values[-1]:.0f} at the end, {len(values)} samples")
     return lines
+
+
+def end_with_parent() -> None:
+    """Let this process, which was just forked, be killed when its parent ends; Linux only."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "prctl"):
+        library.prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _descriptors(process: int) -> int:

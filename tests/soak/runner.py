@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.soak.resources import NAMES, measure
+from tests.soak.resources import NAMES, end_with_parent, measure
 from tests.soak.scenario import Scenario, Skipped, Trial
 
 PATIENCE = 900.0
@@ -77,6 +77,8 @@ def _be_child(pipe: int, scenario: Scenario, trial: Trial, planted: str) -> None
     """Run the scenario and write its outcome to a pipe; does not return."""
     code = 1
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with_parent()
         os.setsid()  # so that all processes of the scenario can be ended together
         temporary = trial.folder / "temporary"
         temporary.mkdir()
@@ -141,6 +143,6 @@ def table(outcomes: list[Outcome]) -> str:
     """The summary: one row per scenario."""
     rows = [list(COLUMNS), *(outcome.row() for outcome in outcomes)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(line.rstrip() for line in lines)
+    cells = [[row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))] for row in rows]
+    cells.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(row) for row in cells)

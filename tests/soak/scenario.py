@@ -44,6 +44,8 @@ class Trial:
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     samples: list[Held] = field(default_factory=list)
+    causes: dict[str, int] = field(default_factory=dict)
+    """The number of failures by their cause, if the scenario knows it."""
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -70,9 +72,12 @@ class Trial:
         """Say what is tried now."""
         self.tell(f"operation {self.operations}: {what}"[:MOST_TEXT])
 
-    def fail(self, what: str) -> None:
-        """Report a failure of the operation that is being tried."""
-        self.failures.append(f"operation {self.operations}: {what}"[:MOST_TEXT])
+    def fail(self, what: str, cause: str = "") -> None:
+        """Report a failure of the operation that is being tried; of several with one cause, the first is kept."""
+        if cause:
+            self.causes[cause] = self.causes.get(cause, 0) + 1
+        if not cause or self.causes[cause] == 1:
+            self.failures.append(f"operation {self.operations}: {what}"[:MOST_TEXT])
 
     def note(self, what: str) -> None:
         """Add a line below the table, such as what was left out."""
@@ -91,7 +96,7 @@ class Trial:
         return {
             "operations": self.operations,
             "failures": self.failures,
-            "notes": self.notes,
+            "notes": self.notes + [f"{count} failures like this: {cause}" for cause, count in self.causes.items() if count > 1],
             "first": asdict(self.samples[0]) if self.samples else None,
             "last": asdict(self.samples[-1]) if self.samples else None,
         }

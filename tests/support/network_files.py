@@ -94,7 +94,8 @@ class NetworkFiles:
         seconds = max(0, int(found.st_mtime) - LAG_SECONDS)
         more = {name: getattr(found, name) for name in ("st_blksize", "st_blocks", "st_rdev", "st_atime_ns", "st_ctime_ns")}
         return os.stat_result(
-            (*found[:8], seconds, found[9]), {"st_mtime": float(seconds), "st_mtime_ns": seconds * 10**9, "st_atime": found.st_atime, **more}
+            (*found[:8], seconds, found[9]),
+            {"st_mtime": float(seconds), "st_mtime_ns": seconds * 10**9, "st_atime": found.st_atime, **more},
         )
 
     def open_file(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:

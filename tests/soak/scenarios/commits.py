@@ -58,7 +58,7 @@ def _leak() -> None:
         kept.append(index.snapshot)
         index.refresh()
 
-    setattr(sys.modules[__name__], "refresh", keep)
+    sys.modules[__name__].refresh = keep  # type: ignore[attr-defined]
 
 
 @defect(commits, "files of merged segments are not removed", reported="disk grow")
@@ -71,4 +71,4 @@ def _hoard() -> None:
 
 @defect(commits, "a commit is not seen", reported="commit 1 was seen after")
 def _stay() -> None:
-    setattr(sys.modules[__name__], "refresh", lambda index: None)
+    sys.modules[__name__].refresh = lambda index: None  # type: ignore[attr-defined]

@@ -52,7 +52,9 @@ def full_disk(trial: Trial) -> None:
             trial.doing(where)
             ended = workplace.do(operation, copy, before=lambda step=step, fault=fault: break_disk(step, fault))
         refused += ended.code == 2
-        trial.failures += [f"operation {trial.operations}: {where}: {wrong}" for wrong in problems(workplace, operation, expected, copy, ended)]
+        trial.failures += [
+            f"operation {trial.operations}: {where}: {wrong}" for wrong in problems(workplace, operation, expected, copy, ended)
+        ]
         trial.did()
         trial.watch()
     trial.note(f"{refused} of {trial.operations} commands were refused")

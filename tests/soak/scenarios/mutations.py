@@ -58,7 +58,7 @@ def mutations(trial: Trial) -> None:
                     edited += 1
                 elif wrong:
                     silent[kind] = silent.get(kind, 0) + 1
-                    trial.fail(f"{harm}: {wrong}")
+                    trial.fail(f"{harm}: {wrong}", cause=f"{kind}: {wrong.strip().splitlines()[-1][:80]}")
             trial.did()
             trial.watch(processes=probe.processes)
     finally:
@@ -113,7 +113,11 @@ def mutation(folder: Path, names: Sequence[str], chance: random.Random) -> dict[
     others = [other for other in names if other != name]
     harms: list[dict[str, Any]] = [{"do": "flip", "at": at, "mask": chance.choice([0xFF, 1 << chance.randrange(8)])}] * 5
     harms += [{"do": "cut", "length": chance.choice([0, at, size - 1])}, {"do": "blank", "at": at, "length": chance.choice([1, 16, 4096])}]
-    harms += [{"do": "grow", "length": chance.choice([1, 64])}, {"do": "lose"}, {"do": "put", "data": chance.choice(["", "{}", "[" * 9999])}]
+    harms += [
+        {"do": "grow", "length": chance.choice([1, 64])},
+        {"do": "lose"},
+        {"do": "put", "data": chance.choice(["", "{}", "[" * 9999])},
+    ]
     harms += [{"do": "swap", "other": chance.choice(others)}] if others else []
     return {"file": name, **chance.choice(harms)}
 

@@ -27,7 +27,7 @@ LOCKED_SECONDS = 0.3
 
 @scenario("network", most=100_000, reduced=8)
 def network(trial: Trial) -> None:
-    """Commits, refreshes, commands and waiting for a lock, with renames that seem to fail and a clock that goes back."""
+    """Commits, commands and waiting for a lock, where renames seem to fail, listings are old, the clock goes back."""
     workplace = Workplace(trial.folder)
     operations = available(trial)
     refused = 0
@@ -91,7 +91,7 @@ def session(folder: Path, seed: int) -> int:
 def update_store(index: Index, reader: Index) -> None:
     """Update a store after a commit; what was searched a moment ago must not hide the new vectors."""
     for commit in (COMMITS + 1, COMMITS + 2):
-        for attempt in range(ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 if history.verify(reader) < commit:
                     history.make_commit(index, commit)
@@ -104,7 +104,7 @@ def update_store(index: Index, reader: Index) -> None:
         reader.refresh()
         set_query_encoder(reader, STORE, vector)
         found = reader.search(history.QUERY, model=f"vectors(store={STORE})", documents="all")
-        assert found.names(), f"nothing is found by vectors after attempt {attempt}"
+        assert found.names(), "nothing is found by vectors"
 
 
 def waiting_problems(workplace: Workplace, seed: int) -> list[str]:

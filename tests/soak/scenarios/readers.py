@@ -18,6 +18,7 @@ from typing import Any
 from perikope.index import commit as commits
 from perikope.search.facade import Index, Results
 from tests.durability import history
+from tests.soak.resources import end_with_parent
 from tests.soak.scenario import Trial, defect, scenario
 
 READERS = 2
@@ -84,6 +85,7 @@ def fork(task: Callable[[], None], log: Path) -> int:
     child = os.fork()
     if child == 0:
         try:
+            end_with_parent()
             task()
         except BaseException:
             log.write_text(traceback.format_exc(limit=-4))
@@ -166,7 +168,7 @@ def _leak() -> None:
         index.refresh()
         kept.append(Index.open(index.folder).snapshot)
 
-    setattr(sys.modules[__name__], "refresh", keep)
+    sys.modules[__name__].refresh = keep  # type: ignore[attr-defined]
 
 
 @defect(readers, "the writer loses a document", reported="len(index) == len(expected)")
@@ -183,7 +185,7 @@ def _lose() -> None:
 
 @defect(readers, "a refresh does nothing", reported="commit 1 was seen; ")
 def _stay() -> None:
-    setattr(sys.modules[__name__], "refresh", lambda index: None)
+    sys.modules[__name__].refresh = lambda index: None  # type: ignore[attr-defined]
 
 
 @defect(readers, "metadata are those of another commit", reported="has the text")
