@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from perikope.cli import main
+from perikope.core.errors import PerikopeError
 from perikope.core.files import is_temporary
 from perikope.evaluation.demo import write_example
 from perikope.index.check import check
@@ -166,7 +167,7 @@ class Workplace:
         )
         for name in (RUN, RECIPE, "hits.csv"):
             (self._base / name).write_text("# what an earlier command wrote\n")
-        make_store(self._base)
+        assert make_store(self._base) == 0
         # What `--sync` and a second `encode` find changed.
         run_commands(["index", "example/topics.tsv", "--to", INDEX, "--append", "--format", "text"])
         (self._base / "example" / "docs" / "faq.md").write_text("# Questions\n\nHow often is the pump descaled? Once a year.\n")
@@ -247,9 +248,16 @@ def run_commands(*commands: list[str]) -> None:
 
 
 def make_store(place: Path) -> int:
-    """Make or update a store of vectors, as `perikope encode` does, with an encoder that needs no torch."""
-    index = Index.open(place / INDEX)
-    add_vectors(index, STORE, lambda texts: [vector(text) for text in texts], vector, DIMENSION)
+    """Make or update a store of vectors, as `perikope encode` does, with an encoder that needs no torch.
+
+    Returns the exit code that the command would have.
+    """
+    try:
+        index = Index.open(place / INDEX)
+        add_vectors(index, STORE, lambda texts: [vector(text) for text in texts], vector, DIMENSION)
+    except (PerikopeError, OSError) as error:
+        sys.stderr.write(f"perikope: error: {error}\n")
+        return 2
     return 0
 
 

@@ -21,7 +21,7 @@ from tests.soak.scenario import Scenario, Skipped, Trial
 
 PATIENCE = 900.0
 """Seconds after the end of its time after which a scenario counts as hanging."""
-TRIES = 4
+TRIES = 2
 """How many times as many operations as a reduced run may be needed to notice a planted defect."""
 COLUMNS = ("scenario", "operations", "seconds", "failures", *NAMES)
 

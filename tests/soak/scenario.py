@@ -18,6 +18,7 @@ from tests.soak.resources import Held, measure, trend
 
 MOST_FAILURES = 20
 """The number of failures after which a trial ends."""
+MOST_SAMPLES = 400
 MOST_TEXT = 3000
 """Characters of a failure that are kept."""
 
@@ -44,6 +45,8 @@ class Trial:
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     samples: list[Held] = field(default_factory=list)
+    calls: int = 0
+    distance: int = 1
     causes: dict[str, int] = field(default_factory=dict)
     """The number of failures by their cause, if the scenario knows it."""
 
@@ -84,8 +87,15 @@ class Trial:
         self.notes.append(what)
 
     def watch(self, folder: Path | None = None, processes: Iterable[int] = ()) -> None:
-        """Take a sample of what the processes (this one, if none is given) and the folder hold."""
-        self.samples.append(measure(folder or self.folder, processes))
+        """Take a sample of what the processes (this one, if none is given) and the folder hold.
+
+        Of many calls, samples are taken at even distances, so that a run of any length has some hundreds.
+        """
+        self.calls += 1
+        if self.calls % self.distance == 0:
+            self.samples.append(measure(folder or self.folder, processes))
+        if len(self.samples) >= MOST_SAMPLES:
+            self.samples, self.distance = self.samples[::2], 2 * self.distance
 
     def require_flat(self) -> None:
         """Report resources that grow steadily."""

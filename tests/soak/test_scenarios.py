@@ -1,37 +1,24 @@
-"""Every scenario of the soak suite at a reduced size, and every defect that one of them must report."""
+"""Every scenario of the soak suite at a reduced size, and what they share."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.soak import scenarios
 from tests.soak.resources import Held, trend
 from tests.soak.runner import Outcome, table
 from tests.soak.scenario import SCENARIOS, Trial
-
-ROOT = Path(__file__).parents[2]
-SEED = os.environ.get("PERIKOPE_SEED", "20")
+from tests.soak.scenarios import MODULES
+from tests.soak.starting import SEED, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scenarios fork, and read what processes hold from /proc")
 
 
-def run(*arguments: str, folder: Path | None = None) -> tuple[int, list[dict[str, Any]]]:
-    """Run the program in a process with one thread, which can be forked; returns its exit code and the outcomes.
-
-    `folder` is the folder for temporary files.
-    """
-    command = [sys.executable, "-m", "tests.soak", "--seed", SEED, "--json", *arguments]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, cwd=ROOT, check=False, env=os.environ | ({"TMPDIR": str(folder)} if folder else {})
-    )
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+def test_every_scenario_has_a_defect():
+    assert len(SCENARIOS) == len(MODULES)
+    assert [name for name, scenario in SCENARIOS.items() if not scenario.defects or not scenario.help.endswith(".")] == []
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -40,26 +27,6 @@ def test_nothing_fails_in_a_reduced_run(name):
     assert outcome["failures"] == [], f"python -m tests.soak --reduced --scenario {name} --seed {SEED}"
     assert code == 0
     assert outcome["skipped"] or outcome["operations"] >= SCENARIOS[name].reduced
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_planted_defects_are_reported(name):
-    code, outcomes = run("--prove", "--scenario", name)
-    assert [outcome["defect"] for outcome in outcomes] == list(SCENARIOS[name].defects)
-    assert [outcome["defect"] for outcome in outcomes if not outcome["reported"] and not outcome["skipped"]] == []
-    assert code == 0
-
-
-def test_every_scenario_has_a_defect():
-    assert len(SCENARIOS) == len(scenarios.MODULES)
-    assert [name for name, scenario in SCENARIOS.items() if not scenario.defects or not scenario.help.endswith(".")] == []
-
-
-def test_folders_are_removed_and_a_failure_is_an_exit_code(tmp_path):
-    code, (outcome,) = run("--reduced", "--scenario", "commits", "--defect", "a commit is not seen", folder=tmp_path)
-    assert outcome["failures"]
-    assert code == 1
-    assert list(tmp_path.iterdir()) == []
 
 
 def held(values: list[float]) -> list[Held]:

@@ -6,12 +6,10 @@ import sys
 
 from perikope.search.facade import Index
 from tests.durability import history
-from tests.soak.resources import Held
+from tests.soak.resources import Held, measure
 from tests.soak.scenario import Trial, defect, scenario
 
 MILESTONES = (100, 1_000, 10_000)
-SAMPLES = 500
-"""Samples over a full run."""
 
 
 @scenario("commits", most=10_000, reduced=50, seconds=600)
@@ -22,7 +20,6 @@ def commits(trial: Trial) -> None:
     history.make_commit(index, 1)
     reader = Index.open(folder)
     history.answers(reader)  # loads the kernels
-    every = max(1, trial.most // SAMPLES)
     while trial.goes_on():
         trial.did()
         commit = trial.operations + 1
@@ -33,10 +30,9 @@ def commits(trial: Trial) -> None:
         if found != commit:
             trial.fail(f"commit {found} was seen after commit {commit}")
         reader.search(history.QUERY, model="bm25", k=3)
-        if trial.operations % every == 0 or trial.operations in MILESTONES:
-            trial.watch(folder)
+        trial.watch(folder)
         if trial.operations in MILESTONES:
-            trial.note(f"after {trial.operations} commits: {described(trial.samples[-1])}")
+            trial.note(f"after {trial.operations} commits: {described(measure(folder))}")
     trial.require_flat()
 
 
