@@ -16,6 +16,7 @@ from perikope.search.facade import Index
 from tests.durability import history
 from tests.soak.operations import DIMENSION, INDEX, OPERATIONS, STORE, Workplace, available, complaint, in_process, vector
 from tests.soak.scenario import Trial, defect, scenario
+from tests.support import network_files
 from tests.support.network_files import NetworkFiles, remove_held
 
 COMMITS = 8
@@ -164,3 +165,4 @@ def _undo() -> None:
             raise
 
     files.rename = rename
+    network_files.LOST_ANSWERS = 0.5  # so that it happens soon, whatever the seed
