@@ -6,10 +6,13 @@ import sys
 
 from perikope.search.facade import Index
 from tests.durability import history
-from tests.soak.resources import Held, measure
+from tests.soak.resources import NOISE, Held, measure
 from tests.soak.scenario import Trial, defect, scenario
 
 MILESTONES = (100, 1_000, 10_000)
+MOST_TIMES_MAPPED = 4
+"""How often a file may be mapped: by the index that commits and by the reader, each with the snapshot before it. More
+is a snapshot that nobody uses. It may be freed much later, so that what is held goes up and down and has no trend."""
 
 
 @scenario("commits", most=10_000, reduced=50, seconds=600)
@@ -31,6 +34,9 @@ def commits(trial: Trial) -> None:
             trial.fail(f"commit {found} was seen after commit {commit}")
         reader.search(history.QUERY, model="bm25", k=3)
         trial.watch(folder)
+        files, mapped = len(list(folder.glob("*.columns"))), measure(folder).mappings
+        if mapped > MOST_TIMES_MAPPED * files + NOISE.mappings:
+            trial.fail(f"{mapped:.0f} mappings of an index of {files} files", cause="old snapshots stay mapped")
         if trial.operations in MILESTONES:
             trial.note(f"after {trial.operations} commits: {described(measure(folder))}")
     trial.require_flat()
