@@ -55,10 +55,15 @@ results: $(VENV)/installed-dev
 		else echo "collection ../shared/data/$$name not found: skipped"; fi; \
 	done
 
-# The durability and property tests in full: a thousand kills, every byte flipped, every column forged in every way, every
-# fault at every step, and ten times as many random examples as `test` tries. Takes more than an hour.
-soak: $(VENV)/installed-dev
-	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 $(BIN)/python -m pytest tests/durability tests/properties
+# First the stress scenarios of tests/soak, for SOAK_SECONDS each. Without SOAK_SECONDS, each takes what it declares:
+# mostly two minutes. A table sums them up. Then the durability and property tests in full: a thousand kills, every byte
+# flipped, every column forged in every way, every fault at every step, and ten times as many random examples as `test`
+# tries. Takes more than an hour. The second part also runs if the first one fails.
+SOAK_SECONDS ?=
+soak: $(VENV)/installed-dev checked-kernels kernels
+	$(BIN)/python -m tests.soak $(if $(SOAK_SECONDS),--seconds-per-scenario $(SOAK_SECONDS)); scenarios=$$?; \
+	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 \
+		$(BIN)/python -m pytest tests/durability tests/properties && exit $$scenarios
 
 # Damaged files for every reader, for FUZZ_SECONDS in total. `test` tries 25 per reader. Files on which a reader fails are
 # stored in .fuzz/.

@@ -24,16 +24,32 @@ def do(folder: Path, harm: Mapping[str, Any]) -> None:
     HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing", "region")})
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder and its subfolders, by their relative paths."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def restore(folder: Path, whole: Mapping[str, bytes]) -> None:
-    """Restore the folder to exactly these files."""
-    for path in folder.iterdir():
-        if path.name not in whole:
-            path.unlink()
+    """Write these files to a new folder."""
     for name, data in whole.items():
         path = folder / name
-        if not path.exists() or path.read_bytes() != data:
-            path.unlink(missing_ok=True)  # not overwritten, since an older reader may have it mapped
-            path.write_bytes(data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def regions(path: Path) -> dict[str, range]:
+    """The bytes of a file by what they are: columns by name, gaps between them, header, footer and tail."""
+    file = ColumnFile(path)
+    by_name = {"header": range(12)}
+    end = 12
+    for name, place in sorted(file._places.items(), key=lambda item: item[1]["offset"]):
+        size = place["length"] * int(place["type"][1:])
+        by_name[f"gap before {name}"] = range(end, place["offset"])
+        by_name[name] = range(place["offset"], place["offset"] + size)
+        end = place["offset"] + size
+    tail = file.size - 28
+    footer = int.from_bytes(path.read_bytes()[tail : tail + 8], "little")
+    return by_name | {"last gap": range(end, footer), "footer": range(footer, tail), "tail": range(tail, file.size)}
 
 
 def flip(folder: Path, file: str, at: int, mask: int) -> None:
@@ -54,6 +70,19 @@ def swap(folder: Path, file: str, other: str) -> None:
     mine, theirs = (folder / file).read_bytes(), (folder / other).read_bytes()
     _put(folder / file, theirs)
     _put(folder / other, mine)
+
+
+def blank(folder: Path, file: str, at: int, length: int) -> None:
+    """Overwrite some bytes with zeros, as a lost block of a disk."""
+    data = bytearray((folder / file).read_bytes())
+    end = min(at + length, len(data))
+    data[at:end] = bytes(end - at)
+    _put(folder / file, bytes(data))
+
+
+def grow(folder: Path, file: str, length: int) -> None:
+    """Append zeros."""
+    _put(folder / file, (folder / file).read_bytes() + bytes(length))
 
 
 def put(folder: Path, file: str, data: str) -> None:
@@ -196,6 +225,8 @@ HARMS: dict[str, Callable[..., None]] = {
     "flip": flip,
     "cut": cut,
     "lose": lose,
+    "blank": blank,
+    "grow": grow,
     "swap": swap,
     "put": put,
     "forge columns": forge_columns,

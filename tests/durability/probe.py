@@ -1,19 +1,22 @@
 """Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
     python -m tests.durability.probe            compiles the kernels of the process (`make checked-kernels`)
-    python -m tests.durability.probe FOLDER     the process
+    python -m tests.durability.probe FOLDER [MEGABYTES [DEFECT]]     the process
 
-The process prints one line when it has read the undamaged index. Then each line on standard input is a harm
+The process prints the outcome of reading the undamaged index as one line. Then each line on standard input is a harm
 (`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
-printed.
+printed. MEGABYTES limit the memory that reading may take besides what the process has by then. DEFECT names a function
+(`module:name`) that breaks the process first, to test those who use it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perikope.browse.explanation import render
 from perikope.browse.models import MODELS
 from perikope.core.errors import PerikopeError
@@ -32,6 +37,11 @@ from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.fetch.filters import known_fields, mask, parse_filter
 from perikope.index.check import check
 from perikope.index.commit import IndexWriter
+from perikope.index.saved_tables import FOLDER as TABLES
+from perikope.index.saved_tables import read_table
+from perikope.index.vector_stores import FOLDER as STORES
+from perikope.neural.models import set_query_encoder
+from perikope.neural.stores.store import VectorStore, check_stores
 from perikope.search.facade import Index
 from tests.durability import harms
 
@@ -39,6 +49,8 @@ QUERY = "pump rotor valve"
 TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
 FILTERS = ["year=2012", "year!=2012", "by.id=*", "year<2015", "ipc=G06F17", "ipc=H*", "id=a|d"]
+TABLE_MODELS = {"tags": "prox_h(weights=%s)", "prior": "position_prior(weights=%s)", "fusion": "learned(name=%s)"}
+"""A model that uses each kind of table."""
 MOST_PROCESSOR_SECONDS = 120
 """Processor time after which a process that reads one harmed index counts as hanging; reading takes under a second."""
 MOST_IDLE_SECONDS = 120
@@ -103,6 +115,41 @@ def look(folder: Path) -> str:
     return f"{zlib.crc32(repr(seen).encode('utf-8', 'surrogatepass')):08x}"
 
 
+def look_at_tables(folder: Path) -> str:
+    """A checksum of what searches with the learned tables of an index find."""
+    index = Index.open(folder)
+    models = [TABLE_MODELS[read_table(name, folder=folder).kind] % name for name in tables_of(folder)]
+    found = [(model, index.search(QUERY, model=model, k=50).names()) for model in models]
+    return f"{zlib.crc32(repr(found).encode()):08x}"
+
+
+def look_at_stores(folder: Path) -> str:
+    """A checksum of all vectors of an index, and of what searches with them find."""
+    index = Index.open(folder)
+    seen: list[object] = []
+    for path in sorted((folder / STORES).iterdir()):
+        store = VectorStore.open(folder, path.name)
+        alive = [number for number in range(index.snapshot.numbers) if _is_alive(index, number)]
+        packed = store.find(index.snapshot, np.array(alive, np.int64))
+        seen += [store.kind, store.missing(index.snapshot), store.heading_path, sorted(store.known.items())]
+        seen += [[part.tolist() for part in packed.vectors(passage)] for passage in range(packed.passages)]
+        if store.kind == "own":
+            query = np.linspace(-1, 1, store.codebook.dimension, dtype=np.float32)
+            set_query_encoder(index, path.name, lambda text, query=query: query)
+            seen.append(index.search(QUERY, model=f"vectors(store={path.name})", k=50).names())
+    return f"{zlib.crc32(repr(seen).encode()):08x}"
+
+
+def tables_of(folder: Path) -> list[str]:
+    """The names of the tables that were written to the folder of an index."""
+    return sorted(path.name.removesuffix(".json") for path in (folder / TABLES).glob("*.json"))
+
+
+def _is_alive(index: Index, number: int) -> bool:
+    segment, local = index.snapshot.locate(number)
+    return bool(segment.alive[local])
+
+
 def change(folder: Path) -> None:
     """Delete, replace, add, commit and merge, which read the whole index."""
     with IndexWriter(folder) as writer:
@@ -112,10 +159,17 @@ def change(folder: Path) -> None:
         writer.compact()
 
 
-def examine(folder: Path, changing: bool) -> dict[str, Any]:
-    """The outcome of each step by its name; an error that is no `PerikopeError` and no `OSError` counts as `raised`."""
+def examine(folder: Path, changing: bool, extras: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The outcome of each step by its name; an error that is no `PerikopeError` and no `OSError` counts as `raised`.
+
+    `extras` are the folders of tables and stores that the undamaged index has.
+    """
     outcome: dict[str, Any] = {}
     steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
+    if TABLES in extras:
+        steps |= {"tables": lambda: look_at_tables(folder)}
+    if STORES in extras:
+        steps |= {"stores": lambda: look_at_stores(folder), "check stores": lambda: check_stores(folder)[1]}
     if changing:
         steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
     for step, do in steps.items():
@@ -131,14 +185,19 @@ def examine(folder: Path, changing: bool) -> dict[str, Any]:
 class Probe:
     """The caller's side: sends harms to the process and yields their outcomes; that the process died or hung is one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, megabytes: int = 0, defect: str = "") -> None:
+        """See the docstring of the module for `megabytes` and `defect`."""
+        self._arguments = [str(folder), str(megabytes), defect]
         self._process: subprocess.Popen[str] | None = None
+        self.whole: dict[str, Any] = {}
+        """The outcome of reading the undamaged index, once the process has been started."""
 
     def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Each harm with its outcome."""
         for job in jobs:
-            process = self._process = self._process or self._start()
+            self.start()
+            process = self._process
+            assert process is not None
             assert process.stdin is not None
             assert process.stdout is not None
             with contextlib.suppress(BrokenPipeError):
@@ -152,6 +211,11 @@ class Probe:
                 self.close()
                 yield job, {"raised": f"died with {process.returncode}" if answers else "hung"}
 
+    @property
+    def processes(self) -> list[int]:
+        """The id of the process, if it runs."""
+        return [self._process.pid] if self._process is not None else []
+
     def close(self) -> None:
         """End the process; the next harm starts it again."""
         if self._process is not None:
@@ -160,7 +224,7 @@ class Probe:
             self._process = None
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
+        command = [sys.executable, "-m", "tests.durability.probe", *self._arguments]
         root = Path(__file__).parents[2]
         # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error. They are
         # other machine code, so they have a cache of their own.
@@ -170,8 +234,14 @@ class Probe:
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
         # Kernels are compiled now, so that their compilation does not count as time that a harm takes.
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", "the process does not start"
+        line = process.stdout.readline()
+        assert line, "the process does not start"
+        self.whole = json.loads(line)
         return process
+
+    def start(self) -> None:
+        """Start the process, if it does not run yet."""
+        self._process = self._process or self._start()
 
 
 def _wait_for_line(process: subprocess.Popen[str]) -> bool:
@@ -206,18 +276,34 @@ def _sleeps(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def main(original: Path, folder: Path) -> None:
+def main(original: Path, scratch: Path, megabytes: int = 0) -> None:
     warnings.simplefilter("ignore")  # of numpy, about meaningless numbers
-    whole = {path.name: path.read_bytes() for path in original.iterdir()}
-    harms.restore(folder, whole)
-    outcome = examine(folder, changing=True)
-    assert "look again" in outcome, outcome
-    _say("ready")
-    for line in sys.stdin:
+    whole = harms.contents(original)
+    extras = frozenset(name for name in (TABLES, STORES) if (original / name).is_dir())
+    harms.restore(scratch / "whole", whole)
+    outcome = examine(scratch / "whole", changing=False, extras=extras)
+    compiled = examine(scratch / "whole", changing=True)
+    assert "look again" in compiled, compiled
+    if megabytes:
+        limit_memory(megabytes)
+    _say(json.dumps(outcome))
+    for number, line in enumerate(sys.stdin):
         job = json.loads(line)
+        # Each copy has a path of its own, because open stores are kept by their paths.
+        folder = scratch / str(number)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        _say(json.dumps(examine(folder, bool(job.get("changing")))))
+        _say(json.dumps(examine(folder, bool(job.get("changing")), extras)))
+        shutil.rmtree(folder)
+
+
+def limit_memory(megabytes: int) -> None:
+    """Limit the memory of this process to what it has now and some megabytes."""
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + (megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _say(line: str) -> None:
@@ -238,5 +324,8 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         compile_kernels()
     else:
+        given, megabytes, defect = [*sys.argv[1:], "0", ""][:3]
+        if defect:
+            importlib.import_module(defect.partition(":")[0]).__dict__[defect.partition(":")[2]](sys.modules[__name__])
         with tempfile.TemporaryDirectory() as scratch:
-            main(Path(sys.argv[1]), Path(scratch))
+            main(Path(given), Path(scratch), int(megabytes))

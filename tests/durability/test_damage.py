@@ -12,10 +12,10 @@ import pytest
 from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.check import check
-from perikope.index.columns import ColumnFile
 from perikope.index.commit import IndexWriter
 from perikope.search.facade import Index
 from tests.durability import harms
+from tests.durability.harms import regions
 from tests.durability.probe import look
 
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
@@ -35,21 +35,6 @@ def segments(folder: Path) -> list[str]:
 
 def tombstones(folder: Path) -> str:
     return str(manifests.load(folder).segments[0]["deleted"]["file"])
-
-
-def regions(path: Path) -> dict[str, range]:
-    """The bytes of a file by what they are: columns by name, gaps between them, header, footer and tail."""
-    file = ColumnFile(path)
-    by_name = {"header": range(12)}
-    end = 12
-    for name, place in sorted(file._places.items(), key=lambda item: item[1]["offset"]):
-        size = place["length"] * int(place["type"][1:])
-        by_name[f"gap before {name}"] = range(end, place["offset"])
-        by_name[name] = range(place["offset"], place["offset"] + size)
-        end = place["offset"] + size
-    tail = file.size - 28
-    footer = int.from_bytes(path.read_bytes()[tail : tail + 8], "little")
-    return by_name | {"last gap": range(end, footer), "footer": range(footer, tail), "tail": range(tail, file.size)}
 
 
 def chosen(region: str, positions: range, chance: random.Random) -> list[int]:

@@ -1,0 +1,1 @@
+"""Stress scenarios, which run for as long as one likes; `python -m tests.soak --help` lists them."""
