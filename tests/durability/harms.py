@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core.checked_json import with_checksum
 from perikope.index import manifest as manifests
 from perikope.index.columns import MAGIC, ColumnFile, ColumnWriter
 from perikope.index.store import StoreWriter
@@ -111,8 +112,7 @@ def forge_manifest(folder: Path, keys: list[str | int], value: object) -> None:
     else:
         inner[keys[-1]] = value
     content.pop("checksum", None)
-    content["checksum"] = manifests._checksum(content)
-    _put(path, json.dumps(content).encode())
+    _put(path, json.dumps(with_checksum(content)).encode())
 
 
 def _rewrite(
