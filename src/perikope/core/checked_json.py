@@ -13,12 +13,17 @@ from typing import Any
 CHECKSUM = "checksum"
 
 
-def parse_object(data: bytes) -> dict[str, Any]:
-    """Parse a JSON object; raises a `ValueError` if the data is anything else, or is nested too deeply."""
+def parse_json(data: bytes) -> Any:
+    """Parse a JSON value; raises a `ValueError` if the data is anything else, or is nested too deeply."""
     try:
-        content = json.loads(data)
+        return json.loads(data)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """Parse a JSON object; raises a `ValueError` if the data is anything else, or is nested too deeply."""
+    content = parse_json(data)
     if not isinstance(content, dict):
         raise ValueError("is not a JSON object")  # noqa: TRY004 - all damage is a `ValueError`
     return content

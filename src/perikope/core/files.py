@@ -104,7 +104,7 @@ def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
         return
     target = _target(path)
-    file = NewFile(_temporary(target))
+    file = NewFile(temporary_path(target))
     try:
         yield cast(BinaryIO, file)
         file.finish()
@@ -122,7 +122,7 @@ def replacing_path(path: Path) -> Iterator[Path]:
 
     It is durably renamed to `path` when the block ends. A folder cannot replace an existing folder.
     """
-    temporary = _temporary(_target(path))
+    temporary = temporary_path(_target(path))
     try:
         yield temporary
         put_in_place(temporary, path)
@@ -231,7 +231,8 @@ def _target(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def _temporary(target: Path) -> Path:
+def temporary_path(target: Path) -> Path:
+    """A new name beside `target` for an unfinished file; `is_temporary` recognises it."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
 

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from perikope.core import files
+from perikope.core.array_files import Shape, StoredArray, hash_of
 from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, frozen
 from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
@@ -31,7 +32,6 @@ from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
 from perikope.index.vector_stores import FOLDER, MANIFEST, store_names
 from perikope.neural.stores import manifest as manifests
-from perikope.neural.stores.arrays import Shape, StoredArray, hash_of
 from perikope.neural.stores.codebook import LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
 from perikope.neural.stores.manifest import VECTORS, Kind, StoreManifest
 from perikope.neural.triples import passages_of, with_path

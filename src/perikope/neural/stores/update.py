@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from perikope.core import files
+from perikope.core.array_files import hash_of
 from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import UsageError
 from perikope.core.locks import take_lock
@@ -22,7 +23,6 @@ from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.stores import manifest as manifests
-from perikope.neural.stores.arrays import hash_of
 from perikope.neural.stores.codebook import Code, Codebook, damaged
 from perikope.neural.stores.manifest import BATCH, CODEBOOKS, ENCODER, LOCATIONS, VECTORS, Kind, StoreManifest
 from perikope.neural.stores.store import VectorStore, document_key, written_passages

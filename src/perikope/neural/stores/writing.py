@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from perikope.core.array_files import RowWriter, save_array
 from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
-from perikope.neural.stores.arrays import RowWriter, save_array
 from perikope.neural.stores.codebook import Codebook, CodedDocument
 from perikope.neural.stores.store import KEY, checksum_of
 

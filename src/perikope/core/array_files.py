@@ -1,4 +1,4 @@
-"""Arrays of a store on disk: `.npy` files of format 1.0 in C order, written once.
+"""Arrays in files: `.npy` files of format 1.0 in C order, written once.
 
 numpy's own reader evaluates the header as Python. On a damaged header it raises errors of many kinds, or allocates what
 the header asks for. The reader here accepts only the headers that this module writes, and only if the shape fits the
