@@ -1,16 +1,18 @@
 """Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
-    python -m tests.durability.probe            compiles the kernels of the process (`make checked-kernels`)
-    python -m tests.durability.probe FOLDER     the process
+    python -m tests.durability.probe                  compiles the kernels of the process (`make checked-kernels`)
+    python -m tests.durability.probe FOLDER MODULE    the process
 
-The process prints one line when it has read the undamaged index. Then each line on standard input is a harm
-(`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
-printed.
+MODULE has the functions `problems`, `look` and `change`, which read and change the folder. Those of this module read
+and change an index. The process prints one line when it has read the undamaged index. Then each line on standard input
+is a harm (`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the
+outcome is printed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -112,12 +114,17 @@ def change(folder: Path) -> None:
         writer.compact()
 
 
-def examine(folder: Path, changing: bool) -> dict[str, Any]:
+def problems(folder: Path) -> list[str]:
+    """The problems that checking finds."""
+    return list(check(folder).problems)
+
+
+def examine(folder: Path, changing: bool, module: Any) -> dict[str, Any]:
     """The outcome of each step by its name; an error that is no `PerikopeError` and no `OSError` counts as `raised`."""
     outcome: dict[str, Any] = {}
-    steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
+    steps = {"check": lambda: module.problems(folder), "look": lambda: module.look(folder)}
     if changing:
-        steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
+        steps |= {"change": lambda: module.change(folder), "look again": lambda: module.look(folder)}
     for step, do in steps.items():
         try:
             outcome[step] = do()
@@ -131,8 +138,8 @@ def examine(folder: Path, changing: bool) -> dict[str, Any]:
 class Probe:
     """The caller's side: sends harms to the process and yields their outcomes; that the process died or hung is one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, module: str = __name__) -> None:
+        self._folder, self._module = folder, module
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -160,7 +167,7 @@ class Probe:
             self._process = None
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
+        command = [sys.executable, "-m", "tests.durability.probe", str(self._folder), self._module]
         root = Path(__file__).parents[2]
         # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error. They are
         # other machine code, so they have a cache of their own.
@@ -206,18 +213,18 @@ def _sleeps(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def main(original: Path, folder: Path) -> None:
+def main(original: Path, folder: Path, module: Any) -> None:
     warnings.simplefilter("ignore")  # of numpy, about meaningless numbers
-    whole = {path.name: path.read_bytes() for path in original.iterdir()}
+    whole = harms.content_of(original)
     harms.restore(folder, whole)
-    outcome = examine(folder, changing=True)
+    outcome = examine(folder, True, module)
     assert "look again" in outcome, outcome
     _say("ready")
     for line in sys.stdin:
         job = json.loads(line)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        _say(json.dumps(examine(folder, bool(job.get("changing")))))
+        _say(json.dumps(examine(folder, bool(job.get("changing")), module)))
 
 
 def _say(line: str) -> None:
@@ -239,4 +246,4 @@ if __name__ == "__main__":
         compile_kernels()
     else:
         with tempfile.TemporaryDirectory() as scratch:
-            main(Path(sys.argv[1]), Path(scratch))
+            main(Path(sys.argv[1]), Path(scratch), importlib.import_module(sys.argv[2]))

@@ -12,80 +12,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from perikope.core import files
 from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.document.tree import TreeBuilder
 from perikope.index import commit as commits
 from perikope.index.check import check
 from perikope.search.facade import Index
+from tests.durability.faulty_disk import FAULTS, FaultyDisk
 from tests.durability.history import Rebuilds, answers, make_changes, make_commit, verify
 
 BEFORE = 4
 """The number of commits in the index; the next one replaces, deletes, and merges everything."""
 THOROUGH = "PERIKOPE_SOAK" in os.environ
 """Whether each of the hundreds of similar writes meets every fault; otherwise each meets one of them."""
-
-
-class FaultyDisk:
-    """Counts the operations on files and makes one of them fail, or all that write from then on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.fail_at = -1
-        self.code = errno.ENOSPC
-        self.short = self.stays = False
-        self.names: list[str] = []
-        self.failed: list[str] = []
-        disk, original = self, files.NewFile
-
-        class FaultyFile(original):  # type: ignore[misc, valid-type]
-            def __init__(self, path: Path) -> None:
-                disk.step("make")
-                super().__init__(path)
-
-            def write(self, data) -> None:
-                try:
-                    disk.step("write")
-                except OSError:
-                    if disk.short:
-                        super().write(bytes(data)[: len(data) // 2])
-                        self._file.flush()
-                    raise
-                super().write(data)
-
-            def finish(self) -> None:
-                disk.step("sync")
-                super().finish()
-
-        monkeypatch.setattr(files, "NewFile", FaultyFile)
-        for name in ("rename", "remove", "sync_folder", "make_folder"):
-            monkeypatch.setattr(files, name, self._faulty(name, getattr(files, name)))
-
-    def _faulty(self, name: str, original: Callable[..., None]) -> Callable[..., None]:
-        def operation(*arguments: Path) -> None:
-            self.step(name)
-            original(*arguments)
-
-        return operation
-
-    def step(self, name: str) -> None:
-        self.names.append(name)
-        # A full disk still renames and removes.
-        again = self.stays and self.failed and name in ("make", "write", "sync")
-        if len(self.names) - 1 == self.fail_at or again:
-            self.failed.append(name)
-            raise OSError(self.code, os.strerror(self.code))
-
-    def arm(self, fail_at: int, code: int, *, short: bool = False, stays: bool = False) -> None:
-        self.fail_at, self.code, self.short, self.stays = fail_at, code, short, stays
-        self.names, self.failed = [], []
-
-    def mend(self) -> None:
-        self.fail_at, self.stays = -1, False
 
 
 @pytest.fixture
@@ -107,14 +49,6 @@ def original(tmp_path_factory):
 def open_descriptors() -> int:
     gc.collect()
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-
-
-FAULTS = {
-    "full": {"code": errno.ENOSPC},
-    "full from then on": {"code": errno.ENOSPC, "stays": True},
-    "short write": {"code": errno.ENOSPC, "short": True},
-    "failing": {"code": errno.EIO},
-}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -223,7 +157,6 @@ def test_what_cannot_be_merged_is_not_committed(tmp_path):
 
 FULL_DISK = """
 import errno, os, sys
-from perikope.core import files
 def finish(self): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 files.NewFile.finish = finish
 from perikope.cli import main
