@@ -6,6 +6,7 @@ The call reports the error. Store and table are the old or the new ones, and the
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from perikope.core import files
+from perikope.core.array_files import hash_of
 from perikope.core.errors import PerikopeError
 from perikope.neural.stores.store import VectorStore
 from perikope.search.facade import Index
@@ -157,10 +160,6 @@ def test_a_store_of_the_version_before_is_read_and_updated(tmp_path, original):
 
 def as_version_3(folder: Path) -> VectorStore:
     """Rewrite a store as the version before wrote it."""
-    import json
-
-    from perikope.core.array_files import hash_of
-
     old = VectorStore(folder)
     content = json.loads((folder / "store.json").read_bytes())
     for name in ("checksum", "encoder", "codebooks"):
@@ -182,3 +181,34 @@ def as_version_3(folder: Path) -> VectorStore:
     for path in (*folder.glob("codebooks-*"), *folder.glob("locations-*")):
         shutil.rmtree(path)
     return VectorStore(folder)
+
+
+def test_everything_is_durable_before_a_manifest_or_table_names_it(tmp_path, original, monkeypatch):
+    """When the manifest is renamed, every file that it names was synced, and so was every folder with its name."""
+    folder = Path(shutil.copytree(original, tmp_path / "index"))
+    store, tables = folder / "neural" / STORE, folder / "tables"
+    synced: set[int] = set()
+    named: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+
+    def rename(old: Path, new: Path, original=files.rename) -> None:
+        if new.name in ("store.json", "mine.json"):
+            assert os.stat(old).st_ino in synced, new.name
+            content = json.loads(old.read_bytes())
+            for name in content["hashes"] if new.name == "store.json" else content["files"]:
+                path = new.parent / name
+                assert path.stat().st_ino in synced or path.stat().st_ino in before, name
+                assert path.parent.stat().st_ino in synced or path.parent.stat().st_ino in before, name
+            assert new.parent.stat().st_ino in synced, "the names of new folders and files are not durable"
+            named.append(new.name)
+        original(old, new)
+        synced.discard(new.parent.stat().st_ino)  # its names have changed since
+
+    before = {path.stat().st_ino for path in store.rglob("*")}
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(files, "rename", rename)
+    make_attachments(Index.open(folder), BEFORE + 1)
+    assert named == ["store.json", "mine.json"]
+    assert {store.stat().st_ino, tables.stat().st_ino} <= synced, "the new manifest and table are not durable"
