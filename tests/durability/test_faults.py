@@ -157,6 +157,7 @@ def test_what_cannot_be_merged_is_not_committed(tmp_path):
 
 FULL_DISK = """
 import errno, os, sys
+from perikope.core import files
 def finish(self): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 files.NewFile.finish = finish
 from perikope.cli import main
