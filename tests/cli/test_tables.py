@@ -10,7 +10,7 @@ import pytest
 from perikope.browse.models.features import FEATURES
 from perikope.evaluation.learning.export import write_examples
 from perikope.evaluation.learning.saving import text_path
-from perikope.index.saved_tables import table_names, write_table
+from perikope.index.saved_tables import read_table, table_names, write_table
 from tests.cli.test_commands import fails, run
 from tests.support.collections import index_of, structured_document
 from tests.unit.evaluation.test_learning import synthetic
@@ -67,9 +67,12 @@ def test_a_table_of_an_unknown_kind_is_shown_as_it_is(folder, capsys):
 
 
 def test_a_table_is_deleted_with_what_belongs_to_it(folder, capsys):
-    text_path(folder, "trees").write_text("tree")
+    values = read_table("trees", folder=folder).values
+    write_table(folder, "trees", "fusion", values, {"lightgbm.txt": "tree"})
+    text = text_path(folder, "trees")
+    assert text.read_text() == "tree"
     assert shown(capsys, "delete", folder, "trees") == "deleted trees\n"
-    assert not text_path(folder, "trees").exists()
+    assert not text.exists()
     assert "trees" not in table_names(folder=folder)
     write_table(folder, "beigbeder2015", "tags", {"tags": {"b": 3}})
     shown(capsys, "delete", folder, "beigbeder2015")

@@ -45,6 +45,10 @@ class FaultyDisk:
                     raise
                 super().write(data)
 
+            def rewrite_start(self, data) -> None:
+                disk.step("write")
+                super().rewrite_start(data)
+
             def finish(self) -> None:
                 disk.step("sync")
                 super().finish()

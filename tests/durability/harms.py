@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core.array_files import hash_of
+from perikope.core.checked_json import with_checksum
 from perikope.index import manifest as manifests
 from perikope.index.columns import MAGIC, ColumnFile, ColumnWriter
 from perikope.index.store import StoreWriter
@@ -24,17 +26,24 @@ def do(folder: Path, harm: Mapping[str, Any]) -> None:
     HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing", "region")})
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a folder and its subfolders, by their relative paths."""
+def content_of(folder: Path) -> dict[str, bytes]:
+    """The content of every file in a folder and its folders, by its name relative to the folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def restore(folder: Path, whole: Mapping[str, bytes]) -> None:
-    """Write these files to a new folder."""
+    """Restore the folder to exactly these files, whose names may be in folders."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        elif path.is_file() and path.relative_to(folder).as_posix() not in whole:
+            path.unlink()
     for name, data in whole.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        if not path.exists() or path.read_bytes() != data:
+            path.unlink(missing_ok=True)  # not overwritten, since an older reader may have it mapped
+            path.write_bytes(data)
 
 
 def regions(path: Path) -> dict[str, range]:
@@ -128,9 +137,9 @@ def forge_footer(folder: Path, file: str, footer: str) -> None:
     _register(folder, file)
 
 
-def forge_manifest(folder: Path, keys: list[str | int], value: object) -> None:
-    """Change the value of the manifest that `keys` lead to, with a valid checksum; `None` removes it."""
-    path = folder / manifests.FILE
+def forge_manifest(folder: Path, keys: list[str | int], value: object, file: str = manifests.FILE) -> None:
+    """Change the value of a manifest that `keys` lead to, with a valid checksum; `None` removes it."""
+    path = folder / file
     content = json.loads(path.read_bytes())
     inner = content
     for key in keys[:-1]:
@@ -140,8 +149,17 @@ def forge_manifest(folder: Path, keys: list[str | int], value: object) -> None:
     else:
         inner[keys[-1]] = value
     content.pop("checksum", None)
-    content["checksum"] = manifests._checksum(content)
-    _put(path, json.dumps(content).encode())
+    _put(path, json.dumps(with_checksum(content)).encode())
+
+
+def forge_array(folder: Path, store: str, file: str, mutation: str, seed: int) -> None:
+    """Change the values of an array of a store of vectors by a named mutation; its hash in the manifest stays valid."""
+    values = np.load(folder / store / file)
+    forged = MUTATIONS[mutation](values.ravel(), random.Random(seed))
+    forged = forged.reshape(-1, *values.shape[1:]) if values.ndim > 1 and forged.size % values.shape[1] == 0 else forged
+    (folder / store / file).unlink()
+    np.save(folder / store / file, forged)
+    forge_manifest(folder, ["hashes", file], hash_of(folder / store / file), f"{store}/store.json")
 
 
 def _rewrite(
@@ -234,4 +252,5 @@ HARMS: dict[str, Callable[..., None]] = {
     "forge store": forge_store,
     "forge footer": forge_footer,
     "forge manifest": forge_manifest,
+    "forge array": forge_array,
 }

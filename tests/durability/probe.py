@@ -1,12 +1,13 @@
 """Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
     python -m tests.durability.probe            compiles the kernels of the process (`make checked-kernels`)
-    python -m tests.durability.probe FOLDER [MEGABYTES [DEFECT]]     the process
+    python -m tests.durability.probe FOLDER MODULE [MEGABYTES [DEFECT]]     the process
 
-The process prints the outcome of reading the undamaged index as one line. Then each line on standard input is a harm
-(`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
-printed. MEGABYTES limit the memory that reading may take besides what the process has by then. DEFECT names a function
-(`module:name`) that breaks the process first, to test those who use it.
+MODULE has the functions `problems`, `look` and `change`, which read and change the folder. Those of this module read
+and change an index. The process prints the outcome of reading the undamaged index as one line. Then each line on
+standard input is a harm (`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one
+line with the outcome is printed. MEGABYTES limit the memory that reading may take besides what the process has by then.
+DEFECT names a function (`module:name`) that breaks the process first, to test those who use it.
 """
 
 from __future__ import annotations
@@ -41,10 +42,13 @@ from perikope.index.saved_tables import FOLDER as TABLES
 from perikope.index.saved_tables import read_table
 from perikope.index.vector_stores import FOLDER as STORES
 from perikope.neural.models import set_query_encoder
-from perikope.neural.stores.store import VectorStore, check_stores
+from perikope.neural.stores.check import check_stores
+from perikope.neural.stores.store import VectorStore
 from perikope.search.facade import Index
 from tests.durability import harms
 
+OWN = "tests.durability.probe"
+"""The name of this module."""
 QUERY = "pump rotor valve"
 TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
@@ -159,19 +163,24 @@ def change(folder: Path) -> None:
         writer.compact()
 
 
-def examine(folder: Path, changing: bool, extras: frozenset[str] = frozenset()) -> dict[str, Any]:
+def problems(folder: Path) -> list[str]:
+    """The problems that checking finds."""
+    return list(check(folder).problems)
+
+
+def examine(folder: Path, changing: bool, module: Any, extras: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The outcome of each step by its name; an error that is no `PerikopeError` and no `OSError` counts as `raised`.
 
     `extras` are the folders of tables and stores that the undamaged index has.
     """
     outcome: dict[str, Any] = {}
-    steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
+    steps = {"check": lambda: module.problems(folder), "look": lambda: module.look(folder)}
     if TABLES in extras:
         steps |= {"tables": lambda: look_at_tables(folder)}
     if STORES in extras:
-        steps |= {"stores": lambda: look_at_stores(folder), "check stores": lambda: check_stores(folder)[1]}
+        steps |= {"stores": lambda: look_at_stores(folder), "check stores": lambda: list(check_stores(folder).problems)}
     if changing:
-        steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
+        steps |= {"change": lambda: module.change(folder), "look again": lambda: module.look(folder)}
     for step, do in steps.items():
         try:
             outcome[step] = do()
@@ -185,9 +194,9 @@ def examine(folder: Path, changing: bool, extras: frozenset[str] = frozenset()) 
 class Probe:
     """The caller's side: sends harms to the process and yields their outcomes; that the process died or hung is one."""
 
-    def __init__(self, folder: Path, megabytes: int = 0, defect: str = "") -> None:
-        """See the docstring of the module for `megabytes` and `defect`."""
-        self._arguments = [str(folder), str(megabytes), defect]
+    def __init__(self, folder: Path, module: str = OWN, *, megabytes: int = 0, defect: str = "") -> None:
+        """See the docstring of the module for `module`, `megabytes` and `defect`."""
+        self._arguments = [str(folder), module, str(megabytes), defect]
         self._process: subprocess.Popen[str] | None = None
         self.whole: dict[str, Any] = {}
         """The outcome of reading the undamaged index, once the process has been started."""
@@ -276,13 +285,13 @@ def _sleeps(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def main(original: Path, scratch: Path, megabytes: int = 0) -> None:
+def main(original: Path, scratch: Path, module: Any, megabytes: int = 0) -> None:
     warnings.simplefilter("ignore")  # of numpy, about meaningless numbers
-    whole = harms.contents(original)
-    extras = frozenset(name for name in (TABLES, STORES) if (original / name).is_dir())
+    whole = harms.content_of(original)
+    extras = frozenset(name for name in (TABLES, STORES) if module.__name__ == OWN and (original / name).is_dir())
     harms.restore(scratch / "whole", whole)
-    outcome = examine(scratch / "whole", changing=False, extras=extras)
-    compiled = examine(scratch / "whole", changing=True)
+    outcome = examine(scratch / "whole", False, module, extras)
+    compiled = examine(scratch / "whole", True, module)
     assert "look again" in compiled, compiled
     if megabytes:
         limit_memory(megabytes)
@@ -293,7 +302,7 @@ def main(original: Path, scratch: Path, megabytes: int = 0) -> None:
         folder = scratch / str(number)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        _say(json.dumps(examine(folder, bool(job.get("changing")), extras)))
+        _say(json.dumps(examine(folder, bool(job.get("changing")), module, extras)))
         shutil.rmtree(folder)
 
 
@@ -324,8 +333,10 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         compile_kernels()
     else:
-        given, megabytes, defect = [*sys.argv[1:], "0", ""][:3]
+        given, module, megabytes, defect = [*sys.argv[1:], "0", ""][:4]
+        # Not the module `__main__`, whose functions are others than those that a defect breaks.
+        probe = importlib.import_module(OWN)
         if defect:
-            importlib.import_module(defect.partition(":")[0]).__dict__[defect.partition(":")[2]](sys.modules[__name__])
+            importlib.import_module(defect.partition(":")[0]).__dict__[defect.partition(":")[2]](probe)
         with tempfile.TemporaryDirectory() as scratch:
-            main(Path(given), Path(scratch), int(megabytes))
+            probe.main(Path(given), Path(scratch), importlib.import_module(module), int(megabytes))

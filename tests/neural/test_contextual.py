@@ -20,7 +20,8 @@ from perikope.neural.models import Variant  # noqa: E402
 from perikope.neural.nearest import nearest_documents  # noqa: E402
 from perikope.neural.saved import SavedRanker, load_ranker, save_ranker  # noqa: E402
 from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
-from perikope.neural.stores.store import CONTENT, VectorStore  # noqa: E402
+from perikope.neural.stores.manifest import CONTENT  # noqa: E402
+from perikope.neural.stores.store import VectorStore  # noqa: E402
 from perikope.neural.training import ContextRanker  # noqa: E402
 from perikope.neural.triples import read_texts  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402

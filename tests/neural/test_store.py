@@ -26,9 +26,10 @@ from perikope.index.vector_stores import store_names  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.models import add_vectors, colbert_column, vector_column  # noqa: E402
 from perikope.neural.stores import store  # noqa: E402
+from perikope.neural.stores.check import StoresReport, check_stores  # noqa: E402
 from perikope.neural.stores.codebook import CODES, Codebook, nearest  # noqa: E402
 from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
-from perikope.neural.stores.store import VectorStore, check_stores  # noqa: E402
+from perikope.neural.stores.store import VectorStore  # noqa: E402
 from perikope.neural.stores.update import update_store  # noqa: E402
 from perikope.query.terms import parse_query  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402
@@ -239,9 +240,9 @@ def test_a_damaged_store_is_refused(index, encoder, harm):
         content = json.loads((folder / "store.json").read_text())
         (folder / "store.json").write_text(json.dumps({**content, "version": 99}))
     elif harm == "centroids":
-        np.save(folder / "vectors-centroids.npy", np.zeros((2, 3), np.float32))
+        np.save(next(folder.glob("codebooks-*")) / "vectors-centroids.npy", np.zeros((2, 3), np.float32))
     elif harm in ("rows", "keys"):
-        path = next(folder.glob(f"{harm}-*.npy"))
+        path = next(folder.glob(f"locations-*/{harm}.npy"))
         values = np.load(path)
         np.save(path, values + 7 if harm == "rows" else values[1:])
     elif harm == "vectors":
@@ -258,12 +259,12 @@ def test_a_damaged_store_is_refused(index, encoder, harm):
 @pytest.mark.parametrize("code", ["residual", "float16"])
 def test_a_byte_that_is_wrong_is_found(index, encoder, code):
     store = make_store(index, encoder, code=code)
-    assert check_stores(index.folder) == (len(store_names(index.folder)), [])
+    assert check_stores(index.folder) == StoresReport(len(store_names(index.folder)), (), ())
     path = next(store.folder.glob("batch-*")) / "vectors.npy"
     data = bytearray(path.read_bytes())
     data[-5] ^= 0x40
     path.write_bytes(bytes(data))
-    _, problems = check_stores(index.folder)
+    problems = check_stores(index.folder).problems
     assert any("vectors.npy: is damaged" in line for line in problems)
     with pytest.raises(InputError, match="damaged"):
         make_store(index, encoder, code=code)
@@ -271,7 +272,7 @@ def test_a_byte_that_is_wrong_is_found(index, encoder, code):
 
 def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encoder):
     store = make_store(index, encoder, code="residual")
-    path = store.folder / "vectors-centroids.npy"
+    path = next(store.folder.glob("codebooks-*")) / "vectors-centroids.npy"
     data = bytearray(path.read_bytes())
     data[-5] ^= 0x01
     path.write_bytes(bytes(data))
@@ -327,7 +328,7 @@ def test_where_documents_lie_is_known_without_reading_them(index, encoder, monke
 
 def test_damaged_locations_of_a_segments_documents_are_refused(index, encoder):
     folder = make_store(index, encoder).folder
-    for path in folder.glob("segment-*.npy"):
+    for path in folder.glob("locations-*/segment-*.npy"):
         np.save(path, np.load(path) + 50)
     with pytest.raises(InputError, match="locations of a segment's documents"):
         VectorStore(folder).missing(index._snapshot)
@@ -441,7 +442,7 @@ def test_with_refine_the_rest_is_ranked_below_and_says_so(index, encoder):
 
 def test_who_may_read_the_index_may_read_the_encoder(index, encoder):
     store = make_store(index, encoder)
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (store.folder / "encoder").iterdir()}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in store.encoder.iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
 
 
@@ -467,7 +468,7 @@ def test_a_store_of_an_empty_index_is_fitted_when_there_is_something(encoder, co
     assert [name for name, _ in ranking] == [name for name, _ in wanted]
     assert [score for _, score in ranking] == pytest.approx([score for _, score in wanted], abs=1e-6)
     assert ranking[0][1] > 0.1
-    assert check_stores(index.folder) == (1, [])
+    assert check_stores(index.folder) == StoresReport(1, (), ())
 
 
 def test_a_store_without_its_encoder_is_not_given_another(index, encoder, tmp_path):

@@ -19,19 +19,20 @@ def command(index: str) -> int:
     from pathlib import Path
 
     from perikope.index.check import check
-    from perikope.neural.stores.store import check_stores
+    from perikope.index.saved_tables import check_tables
+    from perikope.neural.stores.check import check_stores
 
-    report = check(Path(index))
-    stores, damaged = check_stores(Path(index))
-    for problem in (*report.problems, *damaged):
+    report, tables, stores = check(Path(index)), check_tables(Path(index)), check_stores(Path(index))
+    problems = (*report.problems, *tables.problems, *stores.problems)
+    for problem in problems:
         click.echo(printable(problem), err=True)
-    if report.unknown_files:
-        click.echo(f"not part of the index: {printable(', '.join(report.unknown_files))}")
+    if unknown := (*report.unknown_files, *tables.unknown_files, *stores.unknown_files):
+        click.echo(f"not part of the index: {printable(', '.join(unknown))}")
     if report.problems:
         click.echo(f"{report.readable_documents} of {report.documents} documents are in undamaged segments", err=True)
+    if problems:
         return 1
-    if damaged:
-        return 1
-    vectors = f", {count(stores, 'store')} of vectors" if stores else ""
-    click.echo(f"{index} is undamaged: {count(report.documents, 'document')}{vectors}")
+    others = [count(stores.stores, "store") + " of vectors"] if stores.stores else []
+    others += [count(tables.tables, "learned table")] if tables.tables else []
+    click.echo(f"{index} is undamaged: {', '.join([count(report.documents, 'document'), *others])}")
     return 0

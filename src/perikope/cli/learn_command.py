@@ -399,10 +399,10 @@ def delete_table(index: str, name: str) -> int:
     """
     from pathlib import Path
 
-    from perikope.evaluation.learning.saving import delete
     from perikope.index.reader import Snapshot
+    from perikope.index.saved_tables import delete_table
 
-    delete(Snapshot.open(Path(index)).folder, name)
+    delete_table(Snapshot.open(Path(index)).folder, name)
     click.echo(f"deleted {name}")
     return 0
 

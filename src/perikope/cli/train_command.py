@@ -359,6 +359,7 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
 
     Raises `UsageError` if the folder contains a training with other settings.
     """
+    from perikope.core.checked_json import parse_object
     from perikope.core.errors import InputError, UsageError
     from perikope.neural.training import PROGRESS
 
@@ -369,8 +370,8 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
     path = folder / _MADE_WITH
     if (folder / PROGRESS).is_file() and path.is_file():
         try:
-            known = dict(json.loads(path.read_text("utf-8")))
-        except (ValueError, TypeError):
+            known = parse_object(path.read_bytes())
+        except ValueError:
             raise InputError(f"is damaged; remove {folder}, or choose another folder", path=path) from None
         differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]
         if differing:

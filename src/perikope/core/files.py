@@ -21,7 +21,6 @@ import io
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -57,6 +56,12 @@ class NewFile(io.RawIOBase):
         self._file.write(data)
         self.size += len(data)
         return len(data)
+
+    def rewrite_start(self, data: bytes) -> None:
+        """Replace the first bytes of the file, such as a header with a count that was not known before."""
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.seek(0, os.SEEK_END)
 
     def finish(self) -> None:
         """Make the content durable and close the file."""
@@ -99,7 +104,7 @@ def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
         return
     target = _target(path)
-    file = NewFile(_temporary(target))
+    file = NewFile(temporary_path(target))
     try:
         yield cast(BinaryIO, file)
         file.finish()
@@ -117,14 +122,14 @@ def replacing_path(path: Path) -> Iterator[Path]:
 
     It is durably renamed to `path` when the block ends. A folder cannot replace an existing folder.
     """
-    temporary = _temporary(_target(path))
+    temporary = temporary_path(_target(path))
     try:
         yield temporary
         put_in_place(temporary, path)
     except BaseException:
         # If only the last step failed (making the new name durable), there is nothing left under the temporary name.
         with contextlib.suppress(OSError):
-            _remove_any(temporary)
+            remove_any_unless_held(temporary)
         raise
 
 
@@ -149,8 +154,7 @@ def remove_temporaries(folder: Path) -> None:
     """Remove the unfinished files that a stopped program left in a folder. No other process may write to the folder."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if is_temporary(path.name):
-            with contextlib.suppress(PermissionError):
-                _remove_any(path)
+            remove_any_unless_held(path)
 
 
 def make_folder(path: Path) -> None:
@@ -188,6 +192,22 @@ def remove_unless_held(path: Path) -> bool:
     return True
 
 
+def remove_any_unless_held(path: Path) -> bool:
+    """Remove a file, or a folder with its content, and return True; return False if Windows refuses.
+
+    In that case the next writer that cleans up removes the rest.
+    """
+    if not path.is_dir() or path.is_symlink():
+        return remove_unless_held(path)
+    removed = [remove_any_unless_held(entry) for entry in path.iterdir()]
+    try:
+        if all(removed):
+            path.rmdir()
+    except PermissionError:
+        return False
+    return all(removed)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, if the operating system supports this."""
     try:
@@ -211,7 +231,8 @@ def _target(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def _temporary(target: Path) -> Path:
+def temporary_path(target: Path) -> Path:
+    """A new name beside `target` for an unfinished file; `is_temporary` recognises it."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
 
@@ -231,13 +252,6 @@ def _sync_content(path: Path) -> None:
     # The file is opened for writing because Windows syncs only such files.
     with path.open("r+b") as file:
         os.fsync(file.fileno())
-
-
-def _remove_any(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        remove(path)
 
 
 def _patiently(action: Callable[[], Result]) -> Result:

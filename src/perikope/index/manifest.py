@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perikope.core import files
+from perikope.core.checked_json import has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import IndexFormatError
 
 FILE = files.MANIFEST_FILE
@@ -49,22 +50,21 @@ def load(folder: Path) -> Manifest:
     """
     path = folder / FILE
     try:
-        content = json.loads(files.read(path))
+        content = parse_object(files.read(path))
     except (FileNotFoundError, NotADirectoryError):
         hint = "it is not a folder" if folder.exists() and not folder.is_dir() else "make one with `perikope index FILES --to FOLDER`"
         raise IndexFormatError(f"{folder} is not an index: {hint}") from None
     except OSError as error:
         raise IndexFormatError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        version = content.get("format") if isinstance(content, dict) else None
+    if content.get("format") != FORMAT:
+        version = content.get("format")
         raise IndexFormatError(f"{folder} has index format {version}, this program reads {FORMAT}: build the index again")
     try:
-        checksum = content.pop("checksum")
         left_out = content.get("left_out", {})
         manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"], left_out)
-        if checksum != _checksum(content) or not _sound(manifest):
+        if not has_right_checksum(content) or not _sound(manifest):
             raise ValueError("damaged")
         return manifest
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -82,9 +82,8 @@ def replace(folder: Path, manifest: Manifest) -> None:
     }
     if manifest.left_out:
         content["left_out"] = dict(manifest.left_out)
-    content["checksum"] = _checksum(content)
     with files.replacing_binary(folder / FILE) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+        file.write(json.dumps(with_checksum(content), ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
 
 
 def _sound(manifest: Manifest) -> bool:
@@ -101,7 +100,3 @@ def _sound(manifest: Manifest) -> bool:
         and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in entries)
         and len({entry["file"] for entry in entries}) == len(entries)
     )
-
-
-def _checksum(content: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass"))

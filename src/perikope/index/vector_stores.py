@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from perikope.core import files
+from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object
 
 FOLDER = "neural"
 """Folder of the stores in an index."""
@@ -20,6 +22,7 @@ def store_names(index: Path) -> list[str]:
 def store_kind(index: Path, name: str) -> str:
     """The kind of a store, such as `tokens` or `pooled`; `damaged` if its manifest cannot be read."""
     try:
-        return str(json.loads((index / FOLDER / name / MANIFEST).read_text("utf-8"))["kind"])
-    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        content = parse_object(files.read(index / FOLDER / name / MANIFEST))
+        return str(content["kind"]) if CHECKSUM not in content or has_right_checksum(content) else "damaged"
+    except (OSError, KeyError, ValueError):
         return "damaged"

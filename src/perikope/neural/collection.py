@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core.checked_json import parse_object
 from perikope.core.errors import InputError
 from perikope.core.files import replacing_binary
 from perikope.index.reader import Snapshot
@@ -62,7 +63,7 @@ class Collection:
     def load(cls, path: Path) -> Collection:
         """Read a collection from a file that `save` wrote."""
         try:
-            content = json.loads(lzma.decompress(path.read_bytes()))
+            content = parse_object(lzma.decompress(path.read_bytes()))
             texts = Texts(
                 tuple(content["documents"]),
                 np.array(content["first_passage"], np.int64),

@@ -20,8 +20,9 @@ from perikope.index.reader import Snapshot
 from perikope.neural.graph import DocumentGraph, read_graph
 from perikope.neural.hgat import HGAT, VARIANTS
 from perikope.neural.saved import SavedRanker, load_ranker
-from perikope.neural.stores.store import CONTENT, VECTORS, Kind, written_passages
-from perikope.neural.stores.update import Encoded
+from perikope.neural.stores.manifest import CONTENT, VECTORS, Kind
+from perikope.neural.stores.store import written_passages
+from perikope.neural.stores.writing import Encoded
 from perikope.neural.training import computing
 
 _SHOWN = 60

@@ -19,19 +19,19 @@ import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from perikope.core.arrays import Floats32, Integers
-from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
-from perikope.core.files import replacing, replacing_path
+from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
+from perikope.core.files import replacing, replacing_path, temporary_path
 from perikope.index.layout import offsets
 from perikope.neural.defaults import DEFAULT, DIMENSION
+from perikope.neural.encoder_files import CONFIGURATION, read_settings
 
 try:
     import torch
@@ -55,6 +55,12 @@ WEIGHTS = "model.safetensors"
 """Name of the file of weights of an encoder."""
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 """The programs that can compute the vectors; see `perikope.neural.onnx`."""
+_AGAIN = "save or download the encoder again"
+"""What to do about the damaged file of an encoder."""
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+"""Arguments of the transformers library: nothing is downloaded, and no code of a model is run."""
+_MAX_TOKEN = 1 << 24
+"""Maximum number of a token: more than the size of any vocabulary."""
 _PROJECTION = "linear.weight"
 """Name of the projection's weights in ColBERT checkpoints."""
 _AT_ONCE = 1 << 14
@@ -104,8 +110,13 @@ class Encoder(nn.Module):
         self.dimension = dimension or self.width
         self._check_lengths()
         self._remembered: dict[tuple[int, str], Integers] = {}
-        skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
-        punctuation = torch.zeros(1 + max(tokenizer.get_vocab().values(), default=0), dtype=torch.bool)
+        vocabulary = tokenizer.get_vocab()
+        largest = max(vocabulary.values(), default=0)
+        if largest > _MAX_TOKEN:
+            raise UsageError(f"the tokenizer has a token with the number {largest}, more than any vocabulary has: {_AGAIN}")
+        self._tokens_known = _embedded(transformer)
+        skipped = [i for token, i in vocabulary.items() if token and all(sign in string.punctuation for sign in token)]
+        punctuation = torch.zeros(1 + largest, dtype=torch.bool)
         punctuation[skipped] = True
         self.register_buffer("_punctuation", punctuation, persistent=False)
 
@@ -148,27 +159,25 @@ class Encoder(nn.Module):
     def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
         """Load an encoder by name or folder, in float32 on the CPU."""
         folder = _folder_of(name)
-        known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
-        weights = _weights_of(folder) if folder else {}
+        if not (folder / CONFIGURATION).is_file():
+            raise UsageError(_unreadable(name, FileNotFoundError(f"there is no {CONFIGURATION}")))
+        read_settings(folder / CONFIGURATION, _AGAIN)
+        known = read_settings(folder / SETTINGS, _AGAIN) if (folder / SETTINGS).is_file() else None
+        weights = _weights_of(folder)
         projection = weights.get(_PROJECTION)
         chosen = settings or _settings_of(folder, known)
-        source: Any = str(folder) if folder else name
-        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        with _reading(name):
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
             if projection is None and known is None:
-                transformer = _plain_transformer(source, weights, options)
+                transformer = _plain_transformer(folder, weights)
             else:
-                transformer = AutoModel.from_config(AutoConfig.from_pretrained(source, **options), trust_remote_code=False)  # type: ignore[no-untyped-call]
-                _fill(transformer, weights, folder)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise UsageError(_unreadable(name, error)) from None
-        size = projection.shape[0] if projection is not None else known.get("dimension", dimension) if known else dimension
-        encoder = cls(transformer, tokenizer, int(size), chosen)
-        if projection is not None and encoder.projection is not None:
-            encoder.projection.weight.data.copy_(projection)
-        elif encoder.projection is not None:
-            encoder.fit_projection(_words_of(tokenizer))
+                transformer = _filled_transformer(folder, weights)
+            size = projection.shape[0] if projection is not None else _dimension_of(folder, known, dimension)
+            encoder = cls(transformer, tokenizer, size, chosen)
+            if projection is not None and encoder.projection is not None:
+                encoder.projection.weight.data.copy_(projection)
+            elif encoder.projection is not None:
+                encoder.fit_projection(_words_of(tokenizer))
         return encoder
 
     def save(self, folder: Path) -> None:
@@ -203,6 +212,8 @@ class Encoder(nn.Module):
         settings = self.settings
         tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
         if settings.fill_queries:
+            if self.tokenizer.mask_token_id is None:
+                raise UsageError(f"the tokenizer has no mask token, with which queries are filled: {_AGAIN}")
             tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
             # No token attends to the mask tokens, but their vectors are compared with passages.
             return self(tokens, mask), torch.ones_like(mask)
@@ -381,12 +392,16 @@ class Encoder(nn.Module):
         """
         if marker:
             marker_id = self.tokenizer.convert_tokens_to_ids(marker)
+            if marker_id is None:
+                raise UsageError(f"the tokenizer has no token {marker[:40]!r}, the marker of queries or passages: {_AGAIN}")
             ids = [np.concatenate([ids_of_text[:1], [marker_id], ids_of_text[1:]]) for ids_of_text in ids]
         lengths = np.array([len(ids_of_text) for ids_of_text in ids], np.int64)
         width = limit if full else int(lengths.max(initial=1))
         mask = np.arange(width) < lengths[:, None]
         tokens = np.full(mask.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
         tokens[mask] = np.concatenate([tokens[:0, 0], *ids])
+        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._tokens_known:
+            raise UsageError(f"the tokenizer has more tokens than the {self._tokens_known} of the encoder: {_AGAIN}")
         return torch.from_numpy(tokens).to(self.device), torch.from_numpy(mask).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:
@@ -399,6 +414,12 @@ class Encoder(nn.Module):
         for what, tokens in (("passages", self.settings.passage_tokens), ("queries", self.settings.query_tokens)):
             if not 3 <= tokens <= longest:
                 raise UsageError(f"the maximum of tokens of {what} must be from 3 to {longest}, the encoder's limit, not {tokens}")
+
+
+def _embedded(transformer: nn.Module) -> int:
+    """The number of tokens that a transformer has vectors for."""
+    embeddings = transformer.get_input_embeddings()  # type: ignore[operator]
+    return int(getattr(embeddings, "num_embeddings", _MAX_TOKEN))
 
 
 def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
@@ -459,7 +480,7 @@ def _mode_of_new_files(folder: Path) -> int:
 
     They are read from a temporary file, because `os.umask` can read the mask only by changing it for the whole process.
     """
-    probe = folder / f".mode-{uuid4().hex}"
+    probe = temporary_path(folder / "mode")
     probe.touch()
     try:
         return stat.S_IMODE(probe.stat().st_mode)
@@ -509,7 +530,7 @@ def sha256_of(path: Path) -> str:
         raise InputError(f"cannot be read: {error.strerror}", path=path) from None
 
 
-def _folder_of(name: str) -> Path | None:
+def _folder_of(name: str) -> Path:
     """The folder of an encoder, given by the name of the default encoder, a path, or the name of a downloaded model."""
     if name == DEFAULT:
         return packaged()
@@ -539,36 +560,85 @@ def _weights_of(folder: Path) -> dict[str, Tensor]:
         return {}
     try:
         return load_file(path)
-    except (OSError, SafetensorError):
-        raise InputError("is not a safetensors file, or is damaged: save or download the encoder again", path=path) from None
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError):
+        raise InputError(f"is not a safetensors file, or is damaged: {_AGAIN}", path=path) from None
 
 
-def _plain_transformer(source: str, weights: dict[str, Tensor], options: dict[str, Any]) -> nn.Module:
+def _plain_transformer(folder: Path, weights: dict[str, Tensor]) -> nn.Module:
     """Load a transformer that has no projection yet, in float32.
 
     Weights are filled in here if one file has them all under the expected names. Otherwise the transformers library
     loads them. It draws a progress bar, which only a setting for the whole process turns off.
     """
-    if weights:
-        transformer: nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
-            AutoConfig.from_pretrained(source, **options), dtype=torch.float32, trust_remote_code=False
-        )
-        if not _misfits(transformer, weights):
-            _fill(transformer, weights, None)
-            return transformer.eval()  # as `from_pretrained` does; the projection must be fitted without dropout
-    loaded: nn.Module = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+    sketch = _sketch(folder)
+    if weights and not _misfits(sketch, weights):
+        return _filled_transformer(folder, weights).eval()  # the projection must be fitted without dropout
+    _check_size(sketch, folder)
+    loaded: nn.Module = AutoModel.from_pretrained(str(folder), use_safetensors=True, dtype=torch.float32, **_LOCAL)
     return loaded
 
 
-def _fill(transformer: nn.Module, weights: dict[str, Tensor], folder: Path | None) -> None:
-    """Load the weights of a checkpoint into a transformer; raises an error if one is missing or has the wrong shape."""
-    if misfits := _misfits(transformer, weights):
-        raise InputError(
-            f"does not fit its config.json ({', '.join(misfits[:3])}); save or download the encoder again",
-            path=(folder or Path()) / WEIGHTS,
-        )
+def _filled_transformer(folder: Path, weights: dict[str, Tensor]) -> nn.Module:
+    """The transformer of a folder, in float32, with the weights of a checkpoint.
+
+    Raises an error if a weight is missing or has the wrong shape.
+    """
+    if misfits := _misfits(_sketch(folder), weights):
+        raise InputError(f"does not fit its {CONFIGURATION} ({', '.join(misfits[:3])}); {_AGAIN}", path=folder / WEIGHTS)
+    transformer = _made(folder)
     by_name = _by_name(weights)
     transformer.load_state_dict({name: by_name.get(name, value) for name, value in transformer.state_dict().items()})
+    return transformer
+
+
+def _sketch(folder: Path) -> nn.Module:
+    """The transformer of a folder without memory for its weights, to compare their shapes before it is made."""
+    with torch.device("meta"):
+        return _made(folder)
+
+
+def _made(folder: Path) -> nn.Module:
+    configuration = AutoConfig.from_pretrained(str(folder), **_LOCAL)
+    transformer: nn.Module = AutoModel.from_config(configuration, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    return transformer
+
+
+def _check_size(sketch: nn.Module, folder: Path) -> None:
+    """Raise `InputError` if a transformer is much larger than the files of weights in its folder."""
+    wanted = sum(parameter.numel() for parameter in sketch.parameters())
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    if not stored:
+        raise FileNotFoundError(f"there is no {WEIGHTS}")
+    # Weights may be stored in one byte each. Embeddings that are shared are stored once.
+    if wanted > 4 * stored + (1 << 20):
+        raise InputError(f"does not fit the size of the weights; {_AGAIN}", path=folder / CONFIGURATION)
+
+
+def _dimension_of(folder: Path, known: dict[str, Any] | None, dimension: int) -> int:
+    """The dimension in the settings of a saved encoder, else `dimension`."""
+    found = dimension if known is None else known.get("dimension", dimension)
+    if type(found) is not int or found < 0:
+        raise InputError(f"has no usable dimension: {_AGAIN}", path=folder / SETTINGS)
+    return found
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turn the errors of libraries that read the files of an encoder into one line.
+
+    The files may have any content, and the libraries raise errors of many kinds for it.
+    """
+    try:
+        yield
+    except PerikopeError:
+        raise
+    except Exception as error:
+        raise UsageError(_unreadable(name, error)) from None
+    except BaseException as error:
+        # The tokenizers library is written in Rust. Its fatal errors are no `Exception`.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UsageError(_unreadable(name, ValueError(str(error)))) from None
 
 
 def _misfits(transformer: nn.Module, weights: dict[str, Tensor]) -> list[str]:
@@ -584,24 +654,31 @@ def _by_name(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
 
 
-def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
+def _settings_of(folder: Path, known: dict[str, Any] | None) -> EncoderSettings:
     """The settings of an encoder, from its settings file (`known`) or from the metadata of a ColBERT checkpoint."""
-    if isinstance(known, dict):
+    if known is not None:
         names = EncoderSettings.__dataclass_fields__
-        return EncoderSettings(**{name: value for name, value in known.items() if name in names})
-    metadata = folder / "artifact.metadata" if folder else None
-    if metadata is None or not metadata.is_file():
+        return _checked(EncoderSettings(**{name: value for name, value in known.items() if name in names}), folder / SETTINGS)
+    metadata = folder / "artifact.metadata"
+    if not metadata.is_file():
         return EncoderSettings()
-    content = json.loads(metadata.read_text("utf-8"))
-    if not isinstance(content, dict):
-        return EncoderSettings()
+    content = read_settings(metadata, _AGAIN)
     colbert = EncoderSettings(
         query_marker=str(content.get("query_token_id", "[unused0]")),
         passage_marker=str(content.get("doc_token_id", "[unused1]")),
         skip_punctuation=bool(content.get("mask_punctuation", True)),
+        query_tokens=content.get("query_maxlen", 32),
         fill_queries=True,
     )
-    return replace(colbert, query_tokens=int(content.get("query_maxlen", 32)))
+    return _checked(colbert, metadata)
+
+
+def _checked(settings: EncoderSettings, path: Path) -> EncoderSettings:
+    """The same settings; raises `InputError` if a value has another type than the default."""
+    for name, default in asdict(EncoderSettings()).items():
+        if type(getattr(settings, name)) is not type(default):
+            raise InputError(f"has an unusable value of {name!r}: {_AGAIN}", path=path)
+    return settings
 
 
 def _words_of(tokenizer: Any, texts: int = 128, words: int = 40) -> list[str]:

@@ -27,7 +27,8 @@ from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.maxsim import max_sim, refined_max_sim
 from perikope.neural.stores.codebook import PackedVectors
-from perikope.neural.stores.store import CONTENT, VECTORS, Kind, VectorStore, written_passages
+from perikope.neural.stores.manifest import CONTENT, VECTORS, Kind
+from perikope.neural.stores.store import VectorStore, written_passages
 from perikope.neural.threads import single_threaded
 
 if TYPE_CHECKING:
@@ -190,8 +191,8 @@ def encode_query(encoder: Encoder, text: str) -> Floats32:
 
 
 @lru_cache(maxsize=_STORES)
-def _opened(folder: Path, name: str, changed: int, kind: Kind) -> VectorStore:
-    """Open a store once per `changed`, the time at which its manifest was last changed."""
+def _opened(folder: Path, name: str, changed: tuple[int, ...], kind: Kind) -> VectorStore:
+    """Open a store once per `changed`, which identifies the file of its manifest."""
     return VectorStore.open(folder, name, kind)
 
 
@@ -201,17 +202,25 @@ def open_store(folder: Path, name: str, *kinds: Kind) -> VectorStore:
     An open store is kept and returned again until it is updated.
     """
     check_name(name)
-    path = folder / FOLDER / name / MANIFEST
-    store = _opened(folder, name, path.stat().st_mtime_ns if path.is_file() else 0, kinds[0])
+    store = _opened(folder, name, _identity(folder / FOLDER / name / MANIFEST), kinds[0])
     if store.kind not in kinds:
         wanted = " or ".join(kinds)
         raise UsageError(f"the store {name!r} is of kind {store.kind}, not {wanted}; rank with {_MODEL_OF_KIND[store.kind]}(store={name})")
     return store
 
 
+def _identity(path: Path) -> tuple[int, ...]:
+    """What tells a file from one that replaces it, even within the resolution of file times; empty if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
 @lru_cache(maxsize=_STORES)
-def _loaded_encoder(folder: Path, changed: int) -> Encoder:
-    """Load an encoder once per `changed`, the time at which its folder was last changed."""
+def _loaded_encoder(folder: Path, hashes: tuple[tuple[str, str], ...]) -> Encoder:
+    """Load an encoder once per set of `hashes` of its files."""
     from perikope.neural.encoder import Encoder
 
     _survive_forks()
@@ -219,8 +228,8 @@ def _loaded_encoder(folder: Path, changed: int) -> Encoder:
 
 
 @lru_cache(maxsize=_STORES)
-def _loaded_ranker(folder: Path, changed: int) -> SavedRanker:
-    """Load a ranker once per `changed`, the time at which its folder was last changed."""
+def _loaded_ranker(folder: Path, hashes: tuple[tuple[str, str], ...]) -> SavedRanker:
+    """Load a ranker once per set of `hashes` of its files."""
     import perikope.neural.encoder  # noqa: F401 - imported first, because its error names the extra to install
 
     _survive_forks()
@@ -243,20 +252,22 @@ def _survive_forks() -> None:
 
 def encoder_of(store: VectorStore) -> Encoder:
     """The encoder that a store was made with. It is loaded at the first call and kept."""
-    folder = encoder_folder(store)
-    return _loaded_encoder(folder, folder.stat().st_mtime_ns)
+    return _loaded_encoder(encoder_folder(store), store.encoder_hashes)
 
 
 def ranker_of(store: VectorStore) -> SavedRanker:
     """The encoder and graph attention that a store was made with. They are loaded at the first call and kept."""
-    folder = encoder_folder(store)
-    return _loaded_ranker(folder, folder.stat().st_mtime_ns)
+    return _loaded_ranker(encoder_folder(store), store.encoder_hashes)
 
 
 def encoder_folder(store: VectorStore) -> Path:
-    """The folder of the encoder that a store was made with; raises `UsageError` if it is missing."""
+    """The folder of the encoder that a store was made with, after the hashes of its files were compared.
+
+    Raises `UsageError` if the folder is missing, and `InputError` if a file of it is damaged.
+    """
     if store.encoder is None:
         raise UsageError(f"the store {store.name!r} has lost its encoder: remove {store.folder}, then run `perikope encode` again")
+    store.check_encoder()
     return store.encoder
 
 

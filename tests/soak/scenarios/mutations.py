@@ -42,7 +42,7 @@ def mutations(trial: Trial) -> None:
     folder = trial.folder / "index"
     make_index(folder)
     by_kind = files_by_kind(folder)
-    probe = Probe(folder, MEGABYTES, _planted)
+    probe = Probe(folder, megabytes=MEGABYTES, defect=_planted)
     probe.start()
     silent: dict[str, int] = {}
     edited = 0

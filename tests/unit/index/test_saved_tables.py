@@ -13,7 +13,7 @@ def test_what_is_written_is_read(tmp_path):
     table = TagTable({"b": TagRow(1.4, 0.1, 7), "ü": TagRow(0.0, 1.0, 1)}, ("b",), 3)
     path = write_table(tmp_path, "my-tags", KIND, table.values())
     assert path == tmp_path / "tables" / "my-tags.json"
-    assert [file.name for file in path.parent.iterdir()] == ["my-tags.json"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["my-tags.json", "write.lock"]
     assert tag_table(read_table("my-tags", KIND, tmp_path)) == table
     assert tag_table(read_table(str(path), KIND)) == table
     assert table_names(KIND, tmp_path) == ["beigbeder2015", "my-tags"]
@@ -73,6 +73,6 @@ def test_a_write_that_fails_leaves_the_old_table(tmp_path):
     write_table(tmp_path, "my-tags", KIND, {"tags": {"b": 1}})
     with pytest.raises(ValueError):
         write_table(tmp_path, "my-tags", KIND, {"tags": {"b": float("nan")}})
-    files = list((tmp_path / "tables").iterdir())
-    assert [file.name for file in files] == ["my-tags.json"]
+    files = sorted((tmp_path / "tables").iterdir())
+    assert [file.name for file in files] == ["my-tags.json", "write.lock"]
     assert json.loads(files[0].read_bytes())["values"] == {"tags": {"b": 1}}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perikope.core.checked_json import parse_object
 from perikope.core.errors import InputError, UsageError
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.extras import ExtraTable, plain, tables_of
@@ -136,9 +137,7 @@ def _collections(plan: Plan) -> dict[str, Any]:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        content = json.loads((folder / PREPARED).read_text("utf-8"))
-        if isinstance(content, dict):
-            return content
+        return parse_object((folder / PREPARED).read_bytes())
     except FileNotFoundError:
         raise InputError("is missing: the folder was not prepared; prepare the experiment first", path=folder / PREPARED) from None
     except (OSError, ValueError):

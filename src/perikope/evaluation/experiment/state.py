@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core.array_files import StoredArray
 from perikope.core.arrays import Floats
+from perikope.core.checked_json import parse_json
 from perikope.core.errors import InputError, LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
 from perikope.core.locks import take_lock
@@ -60,7 +62,7 @@ class State:
     def read(self, name: str) -> Any:
         """The value that was written under a name, or None if there is none or its file is damaged."""
         try:
-            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+            return parse_json((self.folder / f"{name}.json").read_bytes())
         except (OSError, ValueError):
             return None
 
@@ -76,10 +78,10 @@ class State:
         None if there are no scores of this shape, or their file is damaged.
         """
         try:
-            scores = np.load(self._scores(topics), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            scores: Floats = StoredArray(self._scores(topics), np.float64, (len(topics), settings)).values
+        except (OSError, ValueError):
             return None
-        return scores if scores.shape == (len(topics), settings) and scores.dtype == np.float64 else None
+        return scores
 
     def write_scores(self, topics: Sequence[int], scores: Floats) -> None:
         """Save the scores of settings, an array (topics, settings), for consecutive topics."""
@@ -157,7 +159,7 @@ class FinishedJobs:
         if not path.is_file():
             return None
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = parse_json(path.read_bytes())
             values: dict[str, Any] | None = content if content["fingerprint"] == job.fingerprint else None
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError("is not a file of values of a job, or is damaged; remove it", path=path) from None

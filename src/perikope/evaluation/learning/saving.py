@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from perikope.browse.models.combination import KIND
-from perikope.core.files import replacing
 from perikope.evaluation.learning.validation import LearnedCombination
-from perikope.index.saved_tables import FOLDER, check_name, delete_table, write_table
+from perikope.index.saved_tables import FOLDER, read_table, write_table
+
+_TEXT = "lightgbm.txt"
+"""The end of the name of the file with the trees in the text format of LightGBM."""
 
 
 def save(index: Path, name: str, learned: LearnedCombination) -> Path:
@@ -17,27 +19,15 @@ def save(index: Path, name: str, learned: LearnedCombination) -> Path:
 
     The same combination always gives the same bytes.
     """
-    check_name(name)
     combination = learned.combination
-    text = text_path(index, name)
     if not learned.text:
-        path = write_table(index, name, KIND, combination.values())
-        text.unlink(missing_ok=True)  # an older combination of this name may have had trees
-        return path
+        return write_table(index, name, KIND, combination.values())
     digest = hashlib.sha256(learned.text.encode()).hexdigest()
     combination = replace(combination, training={**combination.training, "lightgbm_sha256": digest})
-    path = write_table(index, name, KIND, combination.values())
-    with replacing(text) as file:
-        file.write(learned.text)
-    return path
+    return write_table(index, name, KIND, combination.values(), {_TEXT: learned.text})
 
 
-def delete(index: Path, name: str) -> None:
-    """Delete the combination that was saved in an index under a name."""
-    delete_table(index, name)
-    text_path(index, name).unlink(missing_ok=True)
-
-
-def text_path(index: Path, name: str) -> Path:
-    """The path of the file with the trees of a combination in the text format of LightGBM."""
-    return index / FOLDER / f"{name}.lightgbm.txt"
+def text_path(index: Path, name: str) -> Path | None:
+    """The path of the file with the trees of a combination in the text format of LightGBM; None if it has no trees."""
+    names = [file for file in read_table(name, KIND, index).files if file.endswith(_TEXT)]
+    return index / FOLDER / names[0] if names else None

@@ -14,59 +14,78 @@ passage that the user supplied (`own`).
 from __future__ import annotations
 
 import hashlib
-import json
+import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from perikope.core.arrays import Array, Bytes, Integers
+from perikope.core import files
+from perikope.core.array_files import Shape, StoredArray, hash_of
+from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, frozen
 from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
 from perikope.index.vector_stores import FOLDER, MANIFEST, store_names
-from perikope.neural.stores.codebook import CODES, LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
+from perikope.neural.stores import manifest as manifests
+from perikope.neural.stores.codebook import LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
+from perikope.neural.stores.manifest import VECTORS, Kind, StoreManifest
 from perikope.neural.triples import passages_of, with_path
 
-ENCODER = "encoder"
-VERSION = 3
-Kind = Literal["tokens", "context", "pooled", "own"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 _OPTIONS: Mapping[Kind, str] = {"tokens": "", "context": " --encoder FOLDER", "pooled": " --pooled", "own": " --pooled"}
 """Options of `perikope encode` that make a store of each kind."""
-VECTORS, CONTENT = "vectors", "content"
-"""Names of a passage's matrices: the vectors that models rank by and, with late fusion, those of the passage alone."""
 KEY = 16
 """Length of a document's key, in bytes."""
 
 
 class VectorStore:
-    """An open store of vectors."""
+    """An open store of vectors.
+
+    The files are read or mapped when the store is opened, except those of the encoder. So an update by another process
+    changes nothing for an open store.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open the store in a folder, and check its manifest and small files."""
         self.folder = folder
-        try:
-            self.content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
-            if self.content["version"] != VERSION:
-                raise InputError(f"has version {self.content['version']!r}, this program reads {VERSION}: {MAKE_AGAIN}", path=folder)
-            if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
-                raise ValueError("kind")
-            self.hashes: dict[str, str] = dict(self.content["hashes"])
-            self.codebooks = {name: self._codebook(name) for name in self.content["matrices"]}
-            widths = {name: book.bytes_per_vector for name, book in self.codebooks.items()}
-            self._files = [_VectorFile(folder / entry, widths) for entry in self.content["files"]]
-            self._keys = self._array(self.content["keys"], np.uint8, (None, KEY))
-            self._rows_of_key = self._array(self.content["rows"], np.int64, (self._keys.shape[0], 2))
-            self._check_rows(self._rows_of_key)
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            message = f"is not a store of vectors, or is damaged ({type(error).__name__}): {MAKE_AGAIN}"
-            raise InputError(message, path=folder) from None
+        while True:
+            data = _read_manifest(folder)
+            try:
+                self._open(manifests.parse(data, folder))
+                return
+            except (OSError, KeyError, ValueError) as error:
+                # An update by another process may have removed files that the manifest named.
+                if _read_manifest(folder) == data:
+                    message = f"is not a store of vectors, or is damaged ({_short(error)}): {MAKE_AGAIN}"
+                    raise InputError(message, path=folder) from None
+
+    def _open(self, manifest: StoreManifest) -> None:
+        """Read or map all arrays."""
+        self.manifest = manifest
+        self._encoder_is_right = False
+        self.codebooks = {name: self._codebook(*pair) for name, pair in manifest.codebook_files.items()}
+        widths = {name: book.bytes_per_vector for name, book in self.codebooks.items()}
+        self._files = [_VectorFile(self, entry, widths) for entry in manifest.files]
+        self._keys: Bytes = self.checked(manifest.keys, np.uint8, (None, KEY))
+        self._rows_of_key: Integers = self.checked(manifest.rows, np.int64, (self._keys.shape[0], 2))
+        self._check_rows(self._rows_of_key)
+        self._saved = {
+            segment: StoredArray(self.folder / entry["rows"], np.int64, (None, 3), mapped=True)
+            for segment, entry in manifest.segments.items()
+        }
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
+
+    def checked(self, name: str, kind: Any, shape: Shape) -> Any:
+        """Read an array of the store and compare the hash of its file; see `StoredArray`."""
+        # These files are small, and all vectors depend on them.
+        array = StoredArray(self.folder / name, kind, shape)
+        if array.hash() != self.manifest.hashes[name]:
+            raise ValueError(name)
+        return array.values
 
     @classmethod
     def open(cls, index: Path, name: str, kind: Kind = "tokens") -> VectorStore:
@@ -86,13 +105,12 @@ class VectorStore:
     @property
     def kind(self) -> Kind:
         """Which vectors the store has: `tokens`, `context`, `pooled` or `own`."""
-        kind: Kind = self.content["kind"]
-        return kind
+        return self.manifest.kind
 
     @property
     def facts(self) -> dict[str, Any]:
         """How the vectors were made: encoder, hash of its weights, runtime, and for `context` the variant and α."""
-        return dict(self.content["facts"])
+        return dict(self.manifest.facts)
 
     @property
     def codebook(self) -> Codebook:
@@ -107,12 +125,34 @@ class VectorStore:
     @property
     def heading_path(self) -> bool:
         """Whether the heading path was prepended to the text of a passage before it was encoded."""
-        return bool(self.content["heading_path"])
+        return self.manifest.heading_path
 
     @property
     def encoder(self) -> Path | None:
         """The folder of the store's encoder; None if there is none, as for vectors that the user supplied."""
-        return self.folder / ENCODER if (self.folder / ENCODER).is_dir() else None
+        folder = self.folder / self.manifest.encoder
+        return folder if self.manifest.encoder and folder.is_dir() else None
+
+    @property
+    def encoder_hashes(self) -> tuple[tuple[str, str], ...]:
+        """The name and the hash of each file of the encoder."""
+        inside = f"{self.manifest.encoder}/"
+        return tuple(sorted((name.removeprefix(inside), hash_) for name, hash_ in self.hashes.items() if name.startswith(inside)))
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """The hash of every file by its name."""
+        return self.manifest.hashes
+
+    def check_encoder(self) -> None:
+        """Compare the hashes of the encoder's files, once; raises `InputError` if one is damaged or missing.
+
+        The files are given to other programs, which may allocate what a damaged file asks for.
+        """
+        if not self._encoder_is_right:
+            if wrong := self.damaged_files(f"{self.manifest.encoder}/"):
+                raise damaged(self.folder, ", ".join(wrong[:3]))
+            self._encoder_is_right = True
 
     @property
     def tokens(self) -> int:
@@ -176,7 +216,7 @@ class VectorStore:
         unsure = segment.alive.copy()
         if saved is not None:
             # A segment never changes, but documents cited by its documents may be in other segments.
-            unsure &= (saved[:, 2] != 0) & (snapshot.manifest.fingerprint != self.content["index"])
+            unsure &= (saved[:, 2] != 0) & (snapshot.manifest.fingerprint != self.manifest.index)
         for local in np.flatnonzero(unsure).tolist():
             rows[local] = self.known.get(document_key(snapshot, segment, local, self.kind, self.heading_path), (-1, -1))
         return rows
@@ -187,15 +227,16 @@ class VectorStore:
         The array is (documents, 3): file, number in the file, and 1 if the vectors depend on other documents, else 0.
         All three are -1 for a document that was deleted before the update.
         """
-        entry = self.content["segments"].get(segment.entry["file"])
+        entry = self.manifest.segments.get(segment.entry["file"])
         if entry is None or entry["checksum"] != segment.entry["checksum"]:
             return None
+        saved = self._saved[segment.entry["file"]]
+        rows: Integers = saved.values
         try:
-            rows = self._array(entry["rows"], np.int64, (segment.documents, 3))
+            if rows.shape[0] != segment.documents or saved.hash() != self.hashes[entry["rows"]]:
+                raise ValueError("rows")
             self._check_rows(rows[rows[:, 0] >= 0])
-        except FileNotFoundError:
-            return None  # the store was updated meanwhile
-        except (OSError, ValueError):
+        except (KeyError, ValueError):
             raise damaged(self.folder, "locations of a segment's documents") from None
         return rows
 
@@ -206,58 +247,52 @@ class VectorStore:
         if rows.size and (int(file.min()) < 0 or int(file.max()) >= counts.size or int(number.min()) < 0 or np.any(number >= counts[file])):
             raise ValueError("rows")
 
-    def _codebook(self, matrix: str) -> Codebook:
-        """Read the codebook of a matrix."""
-        dimension = int(self.content["dimension"])
-        centroids = self._array(f"{matrix}-centroids.npy", np.float32, (None, dimension))
-        levels = self._array(f"{matrix}-levels.npy", np.float32, (LEVELS,))
+    def _codebook(self, centroids_file: str, levels_file: str) -> Codebook:
+        """Read a codebook."""
+        centroids = self.checked(centroids_file, np.float32, (None, self.manifest.dimension))
+        levels = self.checked(levels_file, np.float32, (LEVELS,))
         if not (np.isfinite(centroids).all() and np.isfinite(levels).all()):
             raise ValueError("centroids")
-        return Codebook(self.content["code"], dimension, centroids, levels)
+        return Codebook(self.manifest.code, self.manifest.dimension, centroids, levels)
 
-    def damaged_files(self) -> list[str]:
-        """Names of the files that are missing or have another hash than when they were written; reads all files."""
-        return [name for name, known in self.hashes.items() if not (self.folder / name).is_file() or hash_of(self.folder / name) != known]
+    def damaged_files(self, inside: str = "") -> list[str]:
+        """Names of the files that are missing or have another hash than when they were written; reads all files.
 
-    def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> Array:
-        """Read a file with an array of a given type and shape, where None allows any length of an axis."""
-        # All vectors depend on these files, and they are small: their hashes are checked when the store is opened.
-        if name in self.hashes and hash_of(self.folder / name) != self.hashes[name]:
-            raise ValueError(name)
-        array = np.load(self.folder / name, allow_pickle=False)
-        if (
-            array.dtype != kind
-            or array.ndim != len(shape)
-            or any(wanted not in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
-        ):
-            raise ValueError(name)
-        return np.asarray(array)
+        `inside` limits the files to those whose names begin with it.
+        """
+        return [name for name, known in self.hashes.items() if name.startswith(inside) and _hash_or_none(self.folder / name) != known]
 
 
 class _VectorFile:
-    """The vectors of one update, mapped into memory: packed vectors by matrix, token positions, vectors per passage."""
+    """The vectors of one update, mapped into memory: packed vectors by matrix, token positions, vectors per passage.
 
-    def __init__(self, folder: Path, widths: Mapping[str, int]) -> None:
-        """`widths` has the bytes per vector of each matrix."""
-        self.rows: dict[str, Bytes] = {name: _mapped(folder / f"{name}.npy") for name in widths}
-        self._position, self._count = _mapped(folder / "positions.npy"), _mapped(folder / "counts.npy")
-        self._first_passage = np.load(folder / "documents.npy", allow_pickle=False).astype(np.int64)
+    The vectors of a document are compared with its checksums when they are read for the first time. Files of version 3
+    have no checksums of documents.
+    """
+
+    def __init__(self, store: VectorStore, entry: str, widths: Mapping[str, int]) -> None:
+        """`entry` is the name of the folder; `widths` has the bytes per vector of each matrix."""
+        self._folder = store.folder / entry
+        self._count: Unsigned16 = frozen(store.checked(f"{entry}/counts.npy", np.uint16, (None,)))
+        self._first_passage: Integers = store.checked(f"{entry}/documents.npy", np.int64, (None,))
         self._first_row = np.concatenate([[0], np.cumsum(self._count, dtype=np.int64)])
-        right = [
-            rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape == (int(self._first_row[-1]), widths[name]) and rows.flags.c_contiguous
-            for name, rows in self.rows.items()
-        ]
+        vectors = int(self._first_row[-1])
+        self.rows: dict[str, Bytes] = {
+            name: StoredArray(self._folder / f"{name}.npy", np.uint8, (vectors, width), mapped=True).values
+            for name, width in widths.items()
+        }
+        self._position: Unsigned16 = StoredArray(self._folder / "positions.npy", np.uint16, (vectors,), mapped=True).values
         if (
-            not all(right)
-            or self._count.dtype != np.uint16
-            or self._position.dtype != np.uint16
-            or self._position.shape != self._first_row[-1:]
-            or self._first_passage.ndim != 1
+            not self._first_passage.size
             or int(self._first_passage[0]) != 0
             or not bool(np.all(np.diff(self._first_passage) >= 0))
             or int(self._first_passage[-1]) != self._count.size
         ):
             raise ValueError("sizes")
+        self._checksums: Unsigned32 | None = None
+        if f"{entry}/checksums.npy" in store.hashes:
+            self._checksums = store.checked(f"{entry}/checksums.npy", np.uint32, (self.documents, len(widths)))
+        self._right = np.zeros((self.documents, len(widths)), bool)
 
     @property
     def documents(self) -> int:
@@ -268,12 +303,40 @@ class _VectorFile:
         """The packed vectors of a document, by its number in the file."""
         first, end = self._first_passage[number : number + 2].tolist()
         inside = slice(int(self._first_row[first]), int(self._first_row[end]))
-        return CodedDocument(self.rows[matrix][inside], self._position[inside], self._count[first:end])
+        document = CodedDocument(self.rows[matrix][inside], self._position[inside], self._count[first:end])
+        column = list(self.rows).index(matrix)
+        if self._checksums is not None and not self._right[number, column]:
+            if checksum_of(document) != int(self._checksums[number, column]):
+                raise damaged(self._folder.parent, f"vectors of a document in {self._folder.name}")
+            self._right[number, column] = True
+        return document
 
 
-def _mapped(path: Path) -> Array:
-    # As a plain array, not a `memmap`: kernels are compiled for plain arrays.
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+def checksum_of(document: CodedDocument) -> int:
+    """The CRC-32 of the packed vectors of a document, their positions, and the numbers of vectors per passage."""
+    checksum = zlib.crc32(np.ascontiguousarray(document.rows).data.cast("B") if document.rows.size else b"")
+    checksum = zlib.crc32(np.ascontiguousarray(document.position, "<u2").tobytes(), checksum)
+    return zlib.crc32(np.ascontiguousarray(document.count, "<u2").tobytes(), checksum)
+
+
+def _read_manifest(folder: Path) -> bytes:
+    try:
+        return files.read(folder / MANIFEST)
+    except OSError as error:
+        raise InputError(f"is not a store of vectors, or cannot be read ({error.strerror}): {MAKE_AGAIN}", path=folder) from None
+
+
+def _hash_or_none(path: Path) -> str | None:
+    try:
+        return hash_of(path)
+    except OSError:
+        return None
+
+
+def _short(error: Exception) -> str:
+    """What a message repeats of an error: its type, and the name of the file if there is one."""
+    name = Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
+    return f"{type(error).__name__} {name}".strip()
 
 
 def document_key(snapshot: Snapshot, segment: Segment, local: int, kind: Kind, heading_path: bool) -> bytes:
@@ -304,29 +367,7 @@ def _add(digest: Any, data: bytes) -> None:
     digest.update(len(data).to_bytes(8, "little") + data)
 
 
-def check_stores(index: Path) -> tuple[int, list[str]]:
-    """The number of stores of an index, and one line per problem with them; reads all their files."""
-    problems = []
-    names = store_names(index)
-    for name in names:
-        folder = index / FOLDER / name
-        try:
-            wrong = VectorStore(folder).damaged_files()
-        except InputError as error:
-            problems.append(str(error))
-            continue
-        problems += [f"{folder / file}: is damaged or missing" for file in wrong]
-        problems += [f"{folder}: {MAKE_AGAIN}"] if wrong else []
-    return len(names), problems
-
-
 def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:
     """The texts of a document's passages as they are encoded, after their heading paths if `heading_path` is true."""
     segment, local = snapshot.locate(document)
     return [with_path(path if heading_path else (), text) for _, text, path in passages_of(segment, local, segment.document_id(local))]
-
-
-def hash_of(path: Path) -> str:
-    """The BLAKE2 hash of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

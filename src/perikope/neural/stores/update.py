@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import dataclasses
 import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,23 +15,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from perikope.core import files
-from perikope.core.arrays import Array, Floats32, Integers
+from perikope.core.array_files import hash_of
+from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import UsageError
 from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
+from perikope.neural.stores import manifest as manifests
 from perikope.neural.stores.codebook import Code, Codebook, damaged
-from perikope.neural.stores.store import (
-    ENCODER,
-    KEY,
-    VECTORS,
-    VERSION,
-    Kind,
-    VectorStore,
-    document_key,
-    hash_of,
-    written_passages,
+from perikope.neural.stores.manifest import BATCH, CODEBOOKS, ENCODER, LOCATIONS, VECTORS, Kind, StoreManifest
+from perikope.neural.stores.store import VectorStore, document_key, written_passages
+from perikope.neural.stores.writing import (
+    KEYS_FILE,
+    ROWS_FILE,
+    Encoded,
+    segment_file,
+    write_batch,
+    write_codebooks,
+    write_locations,
 )
 
 _SAMPLE = 1 << 17
@@ -43,16 +46,6 @@ _DOCUMENTS_AT_ONCE = 64
 Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats32, Integers]]]
 """Takes texts and yields, in any order, the number of each text, its vectors (vectors, dimension), and their token
 positions (vectors,)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """The vectors of a passage."""
-
-    matrices: tuple[Floats32, ...]
-    """One or more matrices (vectors, dimension) for the same tokens."""
-    position: Integers
-    """(vectors,) The position of each vector's token in the text."""
 
 
 class DocumentEncoder(Protocol):
@@ -172,106 +165,132 @@ class _Update:
     seed: int
 
     def run(self, save_encoder: Callable[[Path], None] | None) -> VectorStore:
-        """Encode new documents and replace the manifest."""
-        settings = {
+        """Encode new documents and replace the manifest; everything that it names is durable before."""
+        settings: dict[str, Any] = {
             "kind": self.source.kind,
             "code": self.code,
             "heading_path": self.source.heading_path,
             "dimension": self.source.dimension,
-            "matrices": list(self.source.matrices),
+            "matrices": tuple(self.source.matrices),
             "facts": self.facts,
         }
         old = self._open_old(settings)
-        # A codebook cannot be fitted without vectors: a store of an index without passages is made again.
+        self._clear(old)
+        encoder = self._encoder(old, save_encoder)
+        # A codebook cannot be fitted without vectors: that of a store without vectors is fitted again.
         fitted = old if old is not None and old.tokens > 0 else None
-        if save_encoder is not None and not (self.folder / ENCODER).is_dir():
-            with files.replacing_path(self.folder / ENCODER) as temporary:
-                save_encoder(temporary)
         location_of_key, new, documents_of_segment = _compare(self.snapshot, self.source, old)
-        entries = list(old.content["files"]) if old is not None else []
+        entries = list(old.manifest.files) if old is not None else []
         codebooks, ready = self._codebooks(fitted, new)
+        books_in = fitted.manifest.codebooks if fitted is not None else self._write(CODEBOOKS, partial(write_codebooks, codebooks))
         if new:
-            entry = f"batch-{secrets.token_hex(8)}"
-            _write(self.folder / entry, self.snapshot, list(new.values()), self.source, codebooks, ready, self.on_document)
-            location_of_key |= {key: (len(entries), number) for number, key in enumerate(new)}
-            entries.append(entry)
+            encoded = self._encoded(list(new.values()), ready)
+            entries.append(self._write(BATCH, partial(write_batch, codebooks, encoded)))
+            location_of_key |= {key: (len(entries) - 1, number) for number, key in enumerate(new)}
         # Files without documents are dropped; the others keep their order.
         used = sorted({file for file, _ in location_of_key.values()})
         new_number = {file: number for number, file in enumerate(used)}
         location_of_key = {key: (new_number[file], number) for key, (file, number) in sorted(location_of_key.items())}
-        content = {
-            "perikope": "vectors",
-            "version": VERSION,
+        rows_of_segment = _rows_of_segments(self.snapshot, location_of_key, documents_of_segment)
+        locations = self._write(LOCATIONS, partial(write_locations, location_of_key, rows_of_segment))
+        manifest = StoreManifest(
             **settings,
-            "files": [entries[file] for file in used],
-            **_write_rows(self.folder, self.snapshot, location_of_key, documents_of_segment),
-            "index": self.snapshot.manifest.fingerprint,
-        }
-        content["hashes"] = _hashes(self.folder, content, fitted)
-        with files.replacing_binary(self.folder / MANIFEST) as file:
-            file.write(json.dumps(content).encode())
-        _tidy(self.folder, content)
-        return VectorStore(self.folder)
+            encoder=encoder,
+            codebooks=books_in,
+            files=tuple(entries[file] for file in used),
+            keys=f"{locations}/{KEYS_FILE}",
+            rows=f"{locations}/{ROWS_FILE}",
+            segments={
+                segment.entry["file"]: {"checksum": segment.entry["checksum"], "rows": f"{locations}/{segment_file(number)}"}
+                for number, segment in enumerate(self.snapshot.segments)
+            },
+            index=self.snapshot.manifest.fingerprint,
+            hashes={},
+        )
+        manifests.replace(self.folder, dataclasses.replace(manifest, hashes=_hashes(self.folder, manifest, old)))
+        store = VectorStore(self.folder)
+        # The update is finished. The next one removes what cannot be removed now.
+        with contextlib.suppress(OSError):
+            self._clear(store)
+        return store
 
     def _open_old(self, settings: Mapping[str, Any]) -> VectorStore | None:
         """The existing store, if any; raises an error if it is damaged or was made with other settings."""
         if not (self.folder / MANIFEST).is_file():
             return None
         old = VectorStore(self.folder)
-        if wrong := [name for name in old.damaged_files() if not name.startswith(f"{ENCODER}/")]:
+        inside = f"{old.manifest.encoder}/"
+        if wrong := [name for name in old.damaged_files() if not (old.manifest.encoder and name.startswith(inside))]:
             raise damaged(self.folder, ", ".join(wrong[:3]))
-        if differing := [key for key, value in settings.items() if old.content.get(key) != value]:
-            values = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
+        known = old.manifest.settings
+        if differing := [key for key, value in settings.items() if known[key] != value]:
+            values = ", ".join(f"{key} {known[key]!r}" for key in differing)
             raise UsageError(
                 f"the store {self.folder.name!r} was made differently ({values}); give it another name, or remove {self.folder}"
             )
         return old
 
+    def _clear(self, current: VectorStore | None) -> None:
+        """Remove what the manifest does not name: files of a stopped update, and files that were replaced."""
+        found = manifests.leftovers(self.folder, *([current.manifest] if current is not None else []))
+        if found:
+            # An update may have been stopped after it replaced the manifest and before this change was durable.
+            files.sync_folder(self.folder)
+        for path in found:
+            files.remove_any_unless_held(path)
+
+    def _encoder(self, old: VectorStore | None, save: Callable[[Path], None] | None) -> str:
+        """The name of the folder of the encoder, which is written if the store has none."""
+        if old is not None and (save is None or old.encoder is not None):
+            return old.manifest.encoder
+        return self._write(ENCODER, save) if save is not None else ""
+
+    def _write(self, kind: str, write: Callable[[Path], None]) -> str:
+        """Let `write` make a folder, give it a new name that begins with `kind`, and return the name."""
+        name = f"{kind}-{secrets.token_hex(8)}"
+        with files.replacing_path(self.folder / name) as temporary:
+            write(temporary)
+        return name
+
+    def _encoded(self, documents: Sequence[int], ready: dict[int, list[Encoded]]) -> Iterator[list[Encoded]]:
+        """Encode documents, given by their numbers; `ready` has those that are encoded already, by number."""
+        for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+            batch = documents[start : start + _DOCUMENTS_AT_ONCE]
+            missing = [document for document in batch if document not in ready]
+            fresh = iter(self.source.encode(self.snapshot, missing) if missing else ())
+            for document in batch:
+                encoded = ready.pop(document) if document in ready else next(fresh)
+                yield encoded
+                self.on_document(len(encoded))
+
     def _codebooks(self, fitted: VectorStore | None, new: Mapping[bytes, int]) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
-        """The codebooks of the store by matrix, and the vectors of documents that were encoded to fit them, by number.
-
-        Without `fitted`, new codebooks are fitted and written to the store.
-        """
-        if fitted is not None:
-            return fitted.codebooks, {}
-        codebooks, ready = _fit(self.snapshot, new, self.source, self.code, self.seed)
-        for matrix, book in codebooks.items():
-            for name, values in (("centroids", book.centroids), ("levels", book.levels)):
-                with files.replacing_binary(self.folder / f"{matrix}-{name}.npy") as file:
-                    np.save(file, values)
-        return codebooks, ready
+        """The codebooks by matrix, and the vectors of documents that were encoded to fit them, by number."""
+        return (fitted.codebooks, {}) if fitted is not None else _fit(self.snapshot, new, self.source, self.code, self.seed)
 
 
-def _write_rows(
-    folder: Path, snapshot: Snapshot, location_of_key: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
-) -> dict[str, Any]:
-    """Write the location (file, number in the file) of every document, by key and by segment.
-
-    Returns the file names for the manifest.
-    """
-    stamp = secrets.token_hex(8)
-    _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(location_of_key), np.uint8).reshape(-1, KEY))
-    _save(folder / f"rows-{stamp}.npy", np.array(list(location_of_key.values()), np.int64).reshape(-1, 2))
-    segments = {}
-    for number, (segment, documents) in enumerate(zip(snapshot.segments, documents_of_segment, strict=True)):
+def _rows_of_segments(
+    snapshot: Snapshot, location_of_key: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
+) -> list[Integers]:
+    """The locations of the documents of each segment, (documents, 3); see `VectorStore.rows_of`."""
+    rows_of_segment = []
+    for segment, documents in zip(snapshot.segments, documents_of_segment, strict=True):
         rows = np.full((segment.documents, 3), -1, np.int64)
         for local, (key, alone) in documents.items():
             rows[local] = *location_of_key[key], not alone
-        _save(folder / f"segment-{stamp}-{number}.npy", rows)
-        segments[segment.entry["file"]] = {"checksum": segment.entry["checksum"], "rows": f"segment-{stamp}-{number}.npy"}
-    return {"keys": f"keys-{stamp}.npy", "rows": f"rows-{stamp}.npy", "segments": segments}
+        rows_of_segment.append(rows)
+    return rows_of_segment
 
 
-def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -> dict[str, str]:
+def _hashes(folder: Path, manifest: StoreManifest, old: VectorStore | None) -> dict[str, str]:
     """The hash of every file of a store by name.
 
     Hashes of files of the old store are reused, because files never change.
     """
-    names = [content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())]
-    names += [f"{matrix}-{part}.npy" for matrix in content["matrices"] for part in ("centroids", "levels")]
-    for inside in (*content["files"], ENCODER):
-        names += sorted(f"{inside}/{path.name}" for path in (folder / inside).glob("*") if path.is_file())
     known = {} if old is None else old.hashes
+    names = [name for pair in manifest.codebook_files.values() for name in pair] + manifest.location_files
+    for inside in (*manifest.files, *([manifest.encoder] if manifest.encoder else [])):
+        recorded = [name for name in known if name.startswith(f"{inside}/")]
+        names += recorded or sorted(f"{inside}/{path.name}" for path in (folder / inside).iterdir() if path.is_file())
     return {name: known.get(name) or hash_of(folder / name) for name in names}
 
 
@@ -301,32 +320,6 @@ def _compare(
                 new[key] = base + local
         documents_of_segment.append(documents)
     return location_of_key, new, documents_of_segment
-
-
-def _save(path: Path, values: Array) -> None:
-    """Write an array to a new file and sync it, before the manifest names it."""
-    file = files.NewFile(path)
-    try:
-        np.lib.format.write_array(file, np.ascontiguousarray(values), allow_pickle=False)
-        file.finish()
-    except BaseException:
-        file.discard()
-        raise
-
-
-def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
-    """Remove files that the manifest no longer names, and those of an interrupted update.
-
-    A file that a reader holds open is removed by a later update.
-    """
-    files.remove_temporaries(folder)
-    named = {*content["files"], content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())}
-    for path in folder.iterdir():
-        if path.name not in named and path.name.startswith(("batch-", "keys-", "rows-", "segment-")):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                files.remove_unless_held(path)
 
 
 def _fit(
@@ -361,64 +354,3 @@ def _fit(
             break
     books = [Codebook.fit(code, source.dimension, np.concatenate(vectors)[:_SAMPLE], seed=seed) for vectors in sample]
     return dict(zip(source.matrices, books, strict=True)), whole
-
-
-def _write(
-    folder: Path,
-    snapshot: Snapshot,
-    documents: Sequence[int],
-    source: DocumentEncoder,
-    codebooks: Mapping[str, Codebook],
-    ready: dict[int, list[Encoded]],
-    on_document: Callable[[int], None],
-) -> None:
-    """Encode documents, given by their numbers, and write their vectors to a new folder.
-
-    `ready` has the vectors of documents that are encoded already, by number.
-    """
-    folder.mkdir()
-    counts: list[int] = []
-    positions: list[Integers] = []
-    first_passage = [0]
-    try:
-        writers = {name: (folder / f"{name}.bin").open("wb") for name in codebooks}
-        try:
-            for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-                batch = documents[start : start + _DOCUMENTS_AT_ONCE]
-                missing = [document for document in batch if document not in ready]
-                fresh = iter(source.encode(snapshot, missing) if missing else ())
-                for document in batch:
-                    encoded = ready.pop(document) if document in ready else next(fresh)
-                    for passage in encoded:
-                        for (name, book), vectors in zip(codebooks.items(), passage.matrices, strict=True):
-                            writers[name].write(book.pack(vectors).tobytes())
-                        positions.append(passage.position)
-                        counts.append(passage.position.size)
-                    first_passage.append(first_passage[-1] + len(encoded))
-                    on_document(len(encoded))
-        finally:
-            for writer in writers.values():
-                writer.close()
-        for name, book in codebooks.items():
-            _with_header(folder / f"{name}.bin", folder / f"{name}.npy", (sum(counts), book.bytes_per_vector))
-        _save(folder / "positions.npy", np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint16))
-        _save(folder / "counts.npy", np.array(counts, np.uint16))
-        _save(folder / "documents.npy", np.array(first_passage, np.int64))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _with_header(data: Path, path: Path, shape: tuple[int, int]) -> None:
-    """Turn a file of bytes into one that numpy can map: add a header with the shape, then remove the original."""
-    file = files.NewFile(path)
-    try:
-        with data.open("rb") as source:
-            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})  # type: ignore[arg-type]
-            while piece := source.read(1 << 22):
-                file.write(piece)
-        file.finish()
-    except BaseException:
-        file.discard()
-        raise
-    data.unlink()
