@@ -86,7 +86,7 @@ class Source:
         with self.open() as stream:
             data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise UnreadableFile(f"is larger than {MAX_BYTES >> 20} MB; split it into several documents", path=self.path)
+            raise _too_large(self.path)
         return data
 
     def text(self) -> str:
@@ -123,6 +123,19 @@ def open_regular(path: str) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnreadableFile("is not a regular file; copy its content into one", path=path)
         yield file
+
+
+def check_size(path: str) -> None:
+    """Raise `UnreadableFile` if a file on disk is larger than `MAX_BYTES`; its content is not read."""
+    try:
+        if os.stat(path).st_size > MAX_BYTES:
+            raise _too_large(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _too_large(path: str) -> UnreadableFile:
+    return UnreadableFile(f"is larger than {MAX_BYTES >> 20} MB; split it into several documents", path=path)
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:

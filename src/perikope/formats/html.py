@@ -54,7 +54,7 @@ _CODE_CLASS = re.compile(r"(?:language|lang|highlight-source|highlight)-(?P<name
 _NO_LANGUAGES = frozenset(("", "default", "none", "notranslate", "text", "plaintext"))
 
 
-@reader("html", suffixes=(".html", ".htm", ".xhtml"))
+@reader("html", suffixes=(".html", ".htm", ".xhtml"), whole=True)
 def read(source: Source) -> Iterator[Document]:
     """HTML pages; headings become nested sections, navigation is left out if the page marks main or article."""
     root = _parse(source)
