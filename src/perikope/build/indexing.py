@@ -16,7 +16,7 @@ from perikope.build.workers import WorkerSettings, build_segments, file_size, pr
 from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.locks import LOCK_FILE
-from perikope.core.parallel import usable_cores
+from perikope.core.parallel import limited_workers, usable_cores
 from perikope.document.tree import Document
 from perikope.formats import FileEntry, Source, documents, sources_of
 from perikope.formats import files as find_files
@@ -94,7 +94,7 @@ class BuildOptions:
     memory: int = DEFAULT_MEMORY
     """The memory for all processes together, in bytes."""
     workers: int | None = None
-    """The number of processes. None means one per core if the input is large, else one."""
+    """The number of processes, at most four per core. None means one per core if the input is large, else one."""
     wait: float = 0.0
     """How long to wait until another writer releases the index, in seconds."""
 
@@ -229,7 +229,7 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
     if sync:
         entries = sync.checked(entries, lambda: found.unreadable)
     is_large, entries = _is_large(entries)
-    workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
+    workers = limited_workers(options.workers) if options.workers is not None else usable_cores() if is_large else 1
     sources = found.counted(
         sources_of(
             entries,

@@ -16,7 +16,7 @@ import click
 
 from perikope import __version__
 from perikope.core import compilation
-from perikope.core.errors import PerikopeError, unknown
+from perikope.core.errors import PerikopeError, abridged, unknown
 
 FIRST = (
     "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
     """Print a warning as one line, without its location in the source code."""
-    click.echo(f"perikope: warning: {str(message).removeprefix('perikope: ')}", err=True)
+    click.echo(f"perikope: warning: {abridged(str(message).removeprefix('perikope: '))}", err=True)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -154,5 +154,5 @@ def _complain(message: str, context: click.Context | None = None) -> int:
     from perikope.cli.output import printable
 
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    click.echo(f"perikope: error: {printable(' '.join(message.split()))}{hint}", err=True)
+    click.echo(f"perikope: error: {printable(abridged(' '.join(message.split())))}{hint}", err=True)
     return USER_ERROR

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from perikope.cli.options import GroupedCommand
 from perikope.cli.output import count, printable
 from perikope.core.files import make_folder, replacing
+from perikope.core.reading import read_saved
 
 if TYPE_CHECKING:
     from perikope.neural.collection import Collection
@@ -369,7 +370,7 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
     path = folder / _MADE_WITH
     if (folder / PROGRESS).is_file() and path.is_file():
         try:
-            known = dict(json.loads(path.read_text("utf-8")))
+            known = dict(read_saved(path))
         except (ValueError, TypeError):
             raise InputError(f"is damaged; remove {folder}, or choose another folder", path=path) from None
         differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]

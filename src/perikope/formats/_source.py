@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from functools import lru_cache
 from typing import IO
 
 from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
@@ -111,18 +111,6 @@ class Source:
             # If the document is named by the path of its file, the message would name the file twice.
             message = str(error).removeprefix(f"document {self.id!r} ")
             raise UnreadableFile(message, path=self.path) from None
-
-
-@contextmanager
-def open_regular(path: str) -> Iterator[IO[bytes]]:
-    """Open a file on disk as a stream of its bytes; pipes, devices and folders are refused."""
-    # O_NONBLOCK: opening a pipe must not block. The type of the open file is checked, not that of the path, because the
-    # path may be replaced in between.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise UnreadableFile("is not a regular file; copy its content into one", path=path)
-        yield file
 
 
 def check_size(path: str) -> None:

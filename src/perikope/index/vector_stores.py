@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from perikope.core.errors import InputError
+from perikope.core.reading import read_saved
 
 FOLDER = "neural"
 """Folder of the stores in an index."""
@@ -20,6 +22,6 @@ def store_names(index: Path) -> list[str]:
 def store_kind(index: Path, name: str) -> str:
     """The kind of a store, such as `tokens` or `pooled`; `damaged` if its manifest cannot be read."""
     try:
-        return str(json.loads((index / FOLDER / name / MANIFEST).read_text("utf-8"))["kind"])
-    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        return str(read_saved(index / FOLDER / name / MANIFEST)["kind"])
+    except (OSError, InputError, KeyError, TypeError, ValueError, RecursionError):
         return "damaged"

@@ -30,6 +30,7 @@ import numpy as np
 from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
 from perikope.core.files import replacing, replacing_path
+from perikope.core.reading import read_saved
 from perikope.index.layout import offsets
 from perikope.neural.defaults import DEFAULT, DIMENSION
 
@@ -148,7 +149,7 @@ class Encoder(nn.Module):
     def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
         """Load an encoder by name or folder, in float32 on the CPU."""
         folder = _folder_of(name)
-        known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
+        known = read_saved(folder / SETTINGS) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}
         projection = weights.get(_PROJECTION)
         chosen = settings or _settings_of(folder, known)
@@ -592,7 +593,7 @@ def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
     metadata = folder / "artifact.metadata" if folder else None
     if metadata is None or not metadata.is_file():
         return EncoderSettings()
-    content = json.loads(metadata.read_text("utf-8"))
+    content = read_saved(metadata)
     if not isinstance(content, dict):
         return EncoderSettings()
     colbert = EncoderSettings(

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from perikope.core.errors import InputError
 from perikope.core.files import replacing
+from perikope.core.reading import read_saved
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 
@@ -95,7 +96,7 @@ def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
 def _read(path: Path) -> dict[str, Any]:
     """The content of a JSON file; raises `InputError` if it is not a JSON object."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = read_saved(path)
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict):

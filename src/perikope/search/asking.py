@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perikope.core.errors import UsageError, unknown
+from perikope.core.errors import UsageError, abridged, unknown
 from perikope.fetch.filters import (
     Filter,
     Ids,
@@ -271,7 +271,7 @@ def notes_on_conditions(snapshot: Snapshot, options: SearchOptions, conditions: 
     for condition in _given_conditions(options):
         if isinstance(condition, (Ids, Without)):
             notes += _notes_on_ids(snapshot, condition)
-    return tuple(dict.fromkeys(notes))
+    return tuple(map(abridged, dict.fromkeys(notes)))
 
 
 def _given_conditions(options: SearchOptions) -> list[Filter]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from perikope.core.errors import InputError, UsageError
 from perikope.core.files import replacing
+from perikope.core.reading import read_saved
 from perikope.evaluation.experiment.extras import ExtraTable, plain, tables_of
 from perikope.evaluation.experiment.outcome import Sweep, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan, plan_of
@@ -136,7 +137,7 @@ def _collections(plan: Plan) -> dict[str, Any]:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        content = json.loads((folder / PREPARED).read_text("utf-8"))
+        content = read_saved(folder / PREPARED)
         if isinstance(content, dict):
             return content
     except FileNotFoundError:

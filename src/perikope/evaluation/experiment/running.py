@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.parallel import usable_cores
+from perikope.core.reading import read_saved
 from perikope.evaluation.experiment.facts import facts_of, notes_on_depth, notes_on_fields, notes_on_index, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
@@ -315,7 +315,7 @@ def _check_title(folder: Path, title: str) -> None:
     earlier = State(folder, _BEGUN).read("title")
     if earlier is None:
         with suppress(OSError, ValueError, AttributeError):
-            earlier = json.loads((folder / FILE).read_text("utf-8")).get("title")
+            earlier = read_saved(folder / FILE).get("title")
     if earlier not in (None, title):
         raise UsageError(
             f"{folder} holds the experiment {earlier!r}, not {title!r}: name another folder (--out), or replace the results (--fresh)"

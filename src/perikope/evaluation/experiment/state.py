@@ -23,6 +23,7 @@ from perikope.core.arrays import Floats
 from perikope.core.errors import InputError, LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
 from perikope.core.locks import take_lock
+from perikope.core.reading import MAX_SAVED, read_limited, read_saved
 
 FOLDER = ".work"
 
@@ -60,7 +61,7 @@ class State:
     def read(self, name: str) -> Any:
         """The value that was written under a name, or None if there is none or its file is damaged."""
         try:
-            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+            return read_saved(self.folder / f"{name}.json")
         except (OSError, ValueError):
             return None
 
@@ -157,7 +158,7 @@ class FinishedJobs:
         if not path.is_file():
             return None
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = read_saved(path)
             values: dict[str, Any] | None = content if content["fingerprint"] == job.fingerprint else None
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError("is not a file of values of a job, or is damaged; remove it", path=path) from None
@@ -176,4 +177,4 @@ class FinishedJobs:
             if known.is_file() and not path.is_file():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with replacing_binary(path) as file:
-                    file.write(known.read_bytes())
+                    file.write(read_limited(known, MAX_SAVED))

@@ -14,7 +14,6 @@ passage that the user supplied (`own`).
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Bytes, Integers
 from perikope.core.errors import InputError, UsageError
+from perikope.core.reading import read_saved
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
@@ -51,7 +51,7 @@ class VectorStore:
         """Open the store in a folder, and check its manifest and small files."""
         self.folder = folder
         try:
-            self.content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+            self.content: dict[str, Any] = read_saved(folder / MANIFEST)
             if self.content["version"] != VERSION:
                 raise InputError(f"has version {self.content['version']!r}, this program reads {VERSION}: {MAKE_AGAIN}", path=folder)
             if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
