@@ -39,6 +39,13 @@ def command_names() -> tuple[str, ...]:
     return (*(name for name in FIRST if name in names), *sorted(names - {*FIRST}))
 
 
+_ADVICE = {
+    errno.ENOSPC: ": free some disk space and try again; the index has not changed since its last commit",
+    errno.EMFILE: ": raise the limit of this shell (ulimit -n 1024), or use fewer --workers",
+    errno.ENFILE: ": all programs together have too many files open; try again later",
+}
+"""What to do about an error of the operating system, by its number."""
+
 USER_ERROR = 2
 """The exit code for errors."""
 
@@ -131,10 +138,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("perikope: interrupted", err=True)
         return 130
     except OSError as error:
-        hint = (
-            ": free some disk space and try again; the index has not changed since its last commit" if error.errno == errno.ENOSPC else ""
-        )
-        return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
+        return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{_ADVICE.get(error.errno or 0, '')}")
     except MemoryError:
         return _complain("out of memory: use smaller values of --memory, --workers or -k")
 
