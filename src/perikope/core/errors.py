@@ -17,8 +17,9 @@ def abridged(message: str) -> str:
 
     The ends of long words and paths remain, and so does the end of a long message, since it says what to do.
 
-    >>> abridged(f"there is no model {'x' * 1000!r}; see `perikope models`")[-60:]
-    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'; see `perikope models`"
+    >>> message = abridged(f"there is no model {'x' * 1000!r}; see `perikope models`")
+    >>> len(message), message[:20], message[-22:]
+    (199, "there is no model 'x", ' see `perikope models`')
     """
     short = _RUN.sub(lambda run: _middle_cut(run.group(), MOST_RUN), message)
     return short if len(short) <= MOST_MESSAGE else _middle_cut(short, ABRIDGED)
