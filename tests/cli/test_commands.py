@@ -177,7 +177,7 @@ def test_mistakes_in_input_leave_nothing_behind(files, tmp_path, capsys):
     index_fails(good, "unknown format 'pdf'", "--format", "pdf")
     index_fails(good, "unknown stemmer", "--stemmer", "lovins")
     index_fails(good, "words:0", "--segment", "words:0")
-    index_fails(good, "cannot read the stop words", "--stopwords", "nowhere.txt")
+    index_fails(good, "cannot read the list of stop words", "--stopwords", "nowhere.txt")
     index_fails(good, "is not a language code", "--language", "english!")
     fails(capsys, "nowhere", "index", tmp_path / "nowhere", "--to", tmp_path / "new")
 

@@ -17,7 +17,7 @@ import pytest
 from perikope import cli
 from perikope.core.errors import InputError, UsageError
 from perikope.core.options import checked_options
-from perikope.core.values import Lines, Names, NamesOrAll, Numbers, OneOf, Switch
+from perikope.core.values import Lines, Names, NamesOrAll, Numbers, OneOf, Real, Switch, Whole
 from perikope.evaluation.experiment.outcome import slug
 from perikope.evaluation.experiment.plan import load_plan
 from perikope.evaluation.experiment.running import run_experiment
@@ -364,3 +364,24 @@ def test_explanations_are_those_of_the_search_with_all_documents(index):
         for name, score in results.names()[:3] + results.names()[-2:]:
             few = {**options, "k": 1}
             assert opened.explain(WORDS, name, model="bm25", documents="all", **few).value == pytest.approx(score, rel=1e-12)
+
+
+AS_TEXT = {
+    "fetch_parts": "title=2,description", "filter": "id=n1", "elements": "p,section", "fetch_from": "title, abstract",
+    "browse_from": "description", "group_by_document": "score",
+    "part": "claims", "tag": "note", "without_tag": "note", "one_per": "document",
+    "documents": "all", "fetch_words": "all", "browse_words": "all", "ids": "n1",
+}  # fmt: skip
+"""Values of options that are not text, as a command line has them."""
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_python_accepts_the_text_of_the_command_line_or_says_what_it_expects(name, tmp_path):
+    synonyms = tmp_path / "synonyms.txt"
+    synonyms.write_text("pump, siphon\n")
+    text = AS_TEXT.get(name) or (str(synonyms) if name == "synonyms" else str(CASES[name].value))
+    if name not in AS_TEXT and isinstance(OPTIONS[name].kind, (Whole, Real, Switch, Numbers)):
+        with pytest.raises(UsageError, match=f"^{name} must be (a|true|one)"):
+            SearchOptions(**{name: text})
+    else:
+        assert SearchOptions(**{name: text}) != SearchOptions()

@@ -11,19 +11,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from perikope.build.sync import Sync
 from perikope.build.workers import WorkerSettings, build_segments, file_size, preparing, size_of, tasks
 from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.locks import LOCK_FILE
-from perikope.core.parallel import usable_cores
+from perikope.core.parallel import limited_workers, usable_cores
 from perikope.document.tree import Document
-from perikope.formats import FileEntry, Source, document_id, documents, file_hash, sources_of
+from perikope.formats import FileEntry, Source, documents, sources_of
 from perikope.formats import files as find_files
 from perikope.formats._other_files import suffix_of
 from perikope.index import manifest as manifests
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, SourceKey, create
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates
 from perikope.index.reader import Snapshot
 from perikope.text.analysis import Analyzer, read_stopwords
@@ -31,8 +30,6 @@ from perikope.text.analysis import Analyzer, read_stopwords
 _SELF, _WORKER = 100 << 20, 150 << 20
 """The memory in bytes that the program, and each worker process, uses before the first document."""
 
-_FEW_FILES, _SAME_FOLDER = 2, 10
-"""A sync of an index of more than `_FEW_FILES` files must find one in `_SAME_FOLDER` of them."""
 LARGE_INPUT = 8 << 20
 """From this unpacked input size on, in bytes, worker processes save time."""
 
@@ -97,7 +94,7 @@ class BuildOptions:
     memory: int = DEFAULT_MEMORY
     """The memory for all processes together, in bytes."""
     workers: int | None = None
-    """The number of processes. None means one per core if the input is large, else one."""
+    """The number of processes, at most four per core. None means one per core if the input is large, else one."""
     wait: float = 0.0
     """How long to wait until another writer releases the index, in seconds."""
 
@@ -118,6 +115,8 @@ def build(
     preparing(options.segment, options.languages)
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
+    if options.sync and not paths:
+        raise UsageError("--sync needs the files or folders that the index was made from; without any, all documents would be removed")
     check_duplicates(options.duplicates)
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
@@ -185,6 +184,11 @@ class _Found:
     links_outside: list[str] = field(default_factory=list)
     files: int = 0
 
+    @property
+    def unreadable(self) -> list[str]:
+        """The paths of the files, folders and members of archives that could not be read, or only in part."""
+        return [str(problem.path) for problem in self.skipped]
+
     def counted(self, sources: Iterable[Source]) -> Iterator[Source]:
         """Yield the sources, and count them as files."""
         for source in sources:
@@ -196,7 +200,7 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
     """Delete and add documents without a commit."""
     writer.delete(delete)
     found = _Found()
-    sync = _Sync(writer, paths) if options.sync else None
+    sync = Sync(writer, paths) if options.sync else None
 
     def ignore(path: str) -> None:
         on_progress(0, file_size(path))
@@ -220,9 +224,12 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
             on_problem=found.skipped.append,
             on_ignored=ignore,
             on_link=found.links_outside.append,
+            on_refused=sync.note_unreadable if sync else None,
         )
+    if sync:
+        entries = sync.checked(entries, lambda: found.unreadable)
     is_large, entries = _is_large(entries)
-    workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
+    workers = limited_workers(options.workers) if options.workers is not None else usable_cores() if is_large else 1
     sources = found.counted(
         sources_of(
             entries,
@@ -251,14 +258,13 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
     else:
         writer.add(_read(sources, options, found.skipped, on_progress), **how)
     if sync:
-        _delete_outdated(writer, sync, paths, options, found)
+        _delete_outdated(writer, sync, options, found)
     return found
 
 
-def _delete_outdated(writer: IndexWriter, sync: _Sync, paths: Sequence[str], options: BuildOptions, found: _Found) -> None:
+def _delete_outdated(writer: IndexWriter, sync: Sync, options: BuildOptions, found: _Found) -> None:
     """Delete documents whose files are gone or changed, after all files were read; complete what was found."""
     found.files += sync.unchanged_files
-    sync.check_folder(writer.folder, paths, len(found.skipped))
     overtaken = sync.overtaken()
     if overtaken and options.duplicates == "error":
         raise InputError(overtaken[0].refusal())
@@ -267,7 +273,7 @@ def _delete_outdated(writer: IndexWriter, sync: _Sync, paths: Sequence[str], opt
     found.duplicates += overtaken
     # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
     # deleted.
-    writer.delete_numbers(sync.outdated([str(problem.path) for problem in found.skipped]))
+    writer.delete_numbers(sync.outdated(found.unreadable))
 
 
 def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
@@ -289,121 +295,6 @@ def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[Unread
                 raise
             skipped.append(problem.with_traceback(None))
         on_progress(count % 256, size_of(source))
-
-
-class _Sync:
-    """Finds the differences between the files that an index was made from and the files as they are now.
-
-    A file is known by its name and the hash of its content, because files of two folders may have the same name.
-    """
-
-    def __init__(self, writer: IndexWriter, paths: Sequence[str]) -> None:
-        snapshot = writer.snapshot
-        self._folders = [os.path.join(path, "") for path in paths]
-        self._before, self._left_out = snapshot.manifest.left_out, writer.left_out
-        self._known: dict[SourceKey, list[int]] = {}
-        self._order: dict[SourceKey, int] = {}
-        """The position of each file in the order of files."""
-        self._unchanged: set[SourceKey] = set()
-        self._unchanged_names: set[str] = set()
-        self._replaced: list[tuple[str, SourceKey, SourceKey]] = []
-        """The ids of documents that a document of another file replaces, with both files."""
-        for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
-            for local in np.flatnonzero(segment.alive).tolist():
-                self._known.setdefault(segment.source(local), []).append(int(base) + local)
-        self._known_names = {name for name, _ in self._known if name}
-        self._found_names: set[str] = set()
-
-    @property
-    def unchanged_files(self) -> int:
-        """The number of files that are not read, because the index has their content."""
-        return len(self._unchanged)
-
-    def select(self, entry: FileEntry, digest: str) -> bool:
-        """Whether a file must be read. `digest` is the hash of its content.
-
-        A file is read if it is new or its content has changed. A file with a document that was left out is also read
-        if the file that has the first document with the same id has changed.
-        """
-        file = entry.id, digest
-        self._found_names.add(entry.id)
-        self._order.setdefault(file, len(self._order))
-        if file in self._known and self._unchanged_names.issuperset(self._before.get(entry.id, ())):
-            self._unchanged.add(file)
-            self._unchanged_names.add(entry.id)
-            return False
-        self._left_out.pop(entry.id, None)
-        return True
-
-    def keep(self, path: str) -> bool:
-        """Keep the documents of an existing file that is passed over; returns whether there are any.
-
-        Such a file was indexed with another value of `BuildOptions.format`. Raises `UnreadableFile` if it has changed.
-        """
-        names = [document_id(path.removeprefix(folder)) for folder in self._folders if path.startswith(folder)]
-        known = self._known_names.intersection(names)
-        for name in known:
-            file = name, file_hash(path)
-            if file not in self._known:
-                raise UnreadableFile("has changed since it was indexed with another --format; sync with that format too", path=path)
-            self._order.setdefault(file, len(self._order))
-            self._unchanged.add(file)
-            self._unchanged_names.add(name)
-            self._found_names.add(name)
-        return bool(known)
-
-    def check_folder(self, folder: Path, paths: Sequence[str], unreadable: int) -> None:
-        """Raise a `UsageError` if the files are probably those of another folder, so that a sync would empty the index.
-
-        This is so if fewer than one in ten of the index's files are found, and there are other files. All files must
-        have been passed to `select` before. Files that cannot be read may be any of them.
-        """
-        found = len(self._known_names & self._found_names) + unreadable
-        if self._found_names and len(self._known_names) > _FEW_FILES and _SAME_FOLDER * found < len(self._known_names):
-            raise UsageError(
-                f"{', '.join(paths)} has {found} of the {len(self._known_names)} files of {folder}, and --sync would remove the others: "
-                "give the folder that the index was made from, add these files with --append, or make a new index"
-            )
-
-    def keeps(self, id: str, first: SourceKey, new: SourceKey) -> bool:
-        """Whether a document of the file `first` stays in the index if the file `new` has a document with the same id.
-
-        It stays if its file is unchanged and comes before the other.
-        """
-        stays = first in self._unchanged and self._order[first] < self._order.get(new, -1)
-        if not stays and first[0] != new[0]:
-            self._replaced.append((id, first, new))
-        return stays
-
-    def overtaken(self) -> list[Duplicate]:
-        """The documents that are left out from now on, because an earlier file now has a document with the same id.
-
-        All files must have been passed to `select` before.
-        """
-        return [Duplicate(id, first[0], new[0]) for id, first, new in self._replaced if first in self._unchanged]
-
-    def outdated(self, unreadable: Sequence[str]) -> list[int]:
-        """The numbers of documents whose file has changed or no longer exists.
-
-        Documents that did not come from a file are not included. Neither are documents of `unreadable` files, since
-        such a file may be half written.
-        """
-        kept = {name for path in unreadable for name in _names_in(path)}
-        gone = [file for file in self._known if file[0] and file not in self._unchanged and file[0] not in kept]
-        return [number for file in gone for number in self._known[file]]
-
-
-def _names_in(path: str) -> Iterator[str]:
-    """Yield every name that the index may have for a file or for an archive that holds it: all runs of path components.
-
-    >>> list(_names_in("docs/a.md"))
-    ['docs', 'docs/a.md', 'a.md']
-    """
-    # The index names files with forward slashes on every system.
-    parts = [part for part in document_id(path).split("/") if part]
-    for first in range(len(parts)):
-        for end in range(first + 1, len(parts) + 1):
-            yield "/".join(parts[first:end])
 
 
 def input_size(paths: Sequence[str]) -> int:

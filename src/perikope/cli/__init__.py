@@ -16,7 +16,7 @@ import click
 
 from perikope import __version__
 from perikope.core import compilation
-from perikope.core.errors import PerikopeError, unknown
+from perikope.core.errors import PerikopeError, abridged, unknown
 
 FIRST = (
     "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
@@ -38,6 +38,13 @@ def command_names() -> tuple[str, ...]:
     names = {module.name.removesuffix(_SUFFIX) for module in pkgutil.iter_modules(__path__) if module.name.endswith(_SUFFIX)}
     return (*(name for name in FIRST if name in names), *sorted(names - {*FIRST}))
 
+
+_ADVICE = {
+    errno.ENOSPC: ": free some disk space and try again; the index has not changed since its last commit",
+    errno.EMFILE: ": raise the limit of this shell (ulimit -n 1024), or use fewer --workers",
+    errno.ENFILE: ": all programs together have too many files open; try again later",
+}
+"""What to do about an error of the operating system, by its number."""
 
 USER_ERROR = 2
 """The exit code for errors."""
@@ -100,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
     """Print a warning as one line, without its location in the source code."""
-    click.echo(f"perikope: warning: {str(message).removeprefix('perikope: ')}", err=True)
+    click.echo(f"perikope: warning: {abridged(str(message).removeprefix('perikope: '))}", err=True)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -131,10 +138,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("perikope: interrupted", err=True)
         return 130
     except OSError as error:
-        hint = (
-            ": free some disk space and try again; the index has not changed since its last commit" if error.errno == errno.ENOSPC else ""
-        )
-        return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
+        return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{_ADVICE.get(error.errno or 0, '')}")
     except MemoryError:
         return _complain("out of memory: use smaller values of --memory, --workers or -k")
 
@@ -154,5 +158,5 @@ def _complain(message: str, context: click.Context | None = None) -> int:
     from perikope.cli.output import printable
 
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    click.echo(f"perikope: error: {printable(' '.join(message.split()))}{hint}", err=True)
+    click.echo(f"perikope: error: {printable(abridged(' '.join(message.split())))}{hint}", err=True)
     return USER_ERROR

@@ -63,7 +63,9 @@ _GROUPS = {
     metavar="URL",
     help="LibreTranslate server that translates the patents of topics into a searched language. The server receives their text.",
 )
-@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
+@click.option(
+    "--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes, at most four per core.  [default: one per core]"
+)
 @click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda.  [default: cuda if there is a GPU]")
 @click.option(
     "--encoder",

@@ -71,7 +71,7 @@ _GROUPS = {
     "--workers",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of processes that read files.  [default: one per core for large input, else 1]",
+    help="Number of processes that read files, at most four per core.  [default: one per core for large input, else 1]",
 )
 @click.option(
     "--wait",

@@ -265,7 +265,7 @@ class SizeType(click.ParamType[int]):
         """Convert a text such as 512M to a number of bytes."""
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
+        match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
         if match is None:
             self.fail(f"{value!r} is not a size; write it as 512M or 2G", param, context)
         return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

@@ -359,8 +359,8 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
 
     Raises `UsageError` if the folder contains a training with other settings.
     """
-    from perikope.core.checked_json import parse_object
     from perikope.core.errors import InputError, UsageError
+    from perikope.core.reading import read_saved_object
     from perikope.neural.training import PROGRESS
 
     names = ("encoder", "dimension", "variant", *(_OF_ATTENTION if options["variant"] else ()), "ranked_by")
@@ -370,7 +370,7 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
     path = folder / _MADE_WITH
     if (folder / PROGRESS).is_file() and path.is_file():
         try:
-            known = parse_object(path.read_bytes())
+            known = read_saved_object(path)
         except ValueError:
             raise InputError(f"is damaged; remove {folder}, or choose another folder", path=path) from None
         differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]

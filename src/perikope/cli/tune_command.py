@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,9 @@ _GROUPS = {
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting to this file, as a recipe for the option --recipe.")
 @click.option("--plot", default="", metavar="FILE.svg", help="Write a plot of the scores of all tried settings to this file.")
 @click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="Number of best settings to print.")
-@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
+@click.option(
+    "--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes, at most four per core.  [default: one per core]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(
@@ -252,7 +255,7 @@ def _numbers(text: str) -> list[int]:
     from perikope.core.errors import UsageError
 
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
-    if not all(piece.isascii() and piece.isdigit() and int(piece) > 0 for piece in pieces):
+    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", piece) for piece in pieces):
         raise UsageError(f"--sweep must be a list of whole numbers above 0 with commas between them, such as 100,1000, not {text!r}")
     return [int(piece) for piece in pieces]
 

@@ -28,6 +28,7 @@ from typing import Any, TypeVar, cast
 
 from perikope.core.errors import InputError, PerikopeError, unknown
 from perikope.core.options import Declared, Option, Options, checked_options, declared, option
+from perikope.core.reading import read_limited_text
 from perikope.core.values import ValueKind
 
 SUFFIX = ".toml"
@@ -40,16 +41,7 @@ Value = TypeVar("Value")
 
 def read_text(path: Path, what: str) -> str:
     """Read the text of a configuration file; `what` names the kind of file in errors ("a recipe")."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise InputError(f"is too large for {what}: the limit is {MAX_BYTES >> 20} MiB", path=path)
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read the {what.split()[-1]}: {error.strerror}; check the path", path=path) from None
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text; save it as UTF-8", path=path) from None
+    return read_limited_text(path, MAX_BYTES, what)
 
 
 def parse_toml(text: str, path: object) -> dict[str, Any]:

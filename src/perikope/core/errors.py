@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+MOST_RUN, MOST_MESSAGE, ABRIDGED = 160, 600, 280
+"""The most characters of a message without white space, such as a path or an id; of a whole message; and of a message
+that would be longer, since it repeats a long text."""
+_RUN = re.compile(rf"\S{{{MOST_RUN + 1},}}")
+
+
+def abridged(message: str) -> str:
+    """A message in which what it repeats of the user's input is cut; `…` marks omitted text.
+
+    The ends of long words and paths remain, and so does the end of a long message, since it says what to do.
+
+    >>> message = abridged(f"there is no model {'x' * 1000!r}; see `perikope models`")
+    >>> len(message), message[:20], message[-22:]
+    (199, "there is no model 'x", ' see `perikope models`')
+    """
+    short = _RUN.sub(lambda run: _middle_cut(run.group(), MOST_RUN), message)
+    return short if len(short) <= MOST_MESSAGE else _middle_cut(short, ABRIDGED)
+
+
+def _middle_cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-(most // 3) + 1 :]}"
 
 
 class PerikopeError(Exception):
-    """Base class of all errors that a user's input, files or settings can cause."""
+    """Base class of all errors that a user's input, files or settings can cause. Long messages are abridged."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(abridged(message))
 
 
 class UsageError(PerikopeError):
@@ -46,7 +72,7 @@ class InputWarning(UserWarning):
     """A file that was read, but perhaps not as its author meant. The message starts with the file and the line."""
 
     def __init__(self, message: str, *, path: object, line: int) -> None:
-        super().__init__(f"{path}:{line}: {message}")
+        super().__init__(abridged(f"{path}:{line}: {message}"))
 
 
 class ModelWarning(UserWarning):

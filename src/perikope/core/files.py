@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from perikope.core.errors import UsageError
+from perikope.core.reading import MAX_SAVED, read_limited
 
 MANIFEST_FILE = "manifest.json"
 """The name of the file that every index has."""
@@ -172,7 +173,7 @@ def rename(old: Path, new: Path) -> None:
 
 def read(path: Path) -> bytes:
     """Return the content of a small file that another process may be replacing at the same time."""
-    return _patiently(path.read_bytes)
+    return _patiently(lambda: read_limited(path, MAX_SAVED))
 
 
 def remove(path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from perikope.build.workers import die_with_parent, process_context
 from perikope.core.errors import PerikopeError
+from perikope.core.parallel import limited_workers
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -70,12 +71,13 @@ class Pool(Generic[Task, Result]):
 def open_pool(
     make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, spawned: bool = False
 ) -> Iterator[Pool[Task, Result]]:
-    """Open a pool of `workers` processes. With one worker, tasks are done in this process.
+    """Open a pool of `workers` processes, at most `most_workers()`. With one worker, tasks are done in this process.
 
     Each process calls `make(setup)` once, which returns the function that does a task. With `spawned`, processes are
     spawned and not forked, because a process that has used a GPU cannot be forked. `make` must then be a function at
     module level.
     """
+    workers = limited_workers(workers)
     if workers == 1:
         yield Pool(make(setup), None)
         return

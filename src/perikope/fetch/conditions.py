@@ -2,6 +2,7 @@
 
 A bound that is a date is compared with dates, a bound that is a number with numbers, and any other bound with texts,
 without regard to upper and lower case. A value that cannot be compared with the bound does not satisfy the condition.
+A bound that is neither date nor number is an error in a field whose values all are (`nearest_values.check_comparable`).
 Two dates are compared at the precision that both have: 2013 equals each of its days.
 """
 
@@ -268,6 +269,11 @@ class FieldValues:
     date: Integers
     precision: NDArray[np.int8]
 
+    @property
+    def has_text(self) -> bool:
+        """Whether a value is neither a number nor a date."""
+        return bool(np.any(np.isnan(self.number) & (self.precision == 0)))
+
     def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], Mask]:
         """The sign of each value against a bound, and the mask of values that can be compared with the bound.
 
@@ -303,6 +309,16 @@ def _as_number(text: str) -> str:
     """
     number = float(text) if _FRACTION.fullmatch(text) else inf
     return number_text(number) if isfinite(number) else text
+
+
+def is_too_large(text: str) -> bool:
+    """Whether a text is written as a number that is too large to be one, such as `1e999`."""
+    return isnan(_read_number(encoded(text))) and _NUMBER.fullmatch(encoded(text)) is not None
+
+
+def is_text(bound: str) -> bool:
+    """Whether a bound is neither a number nor a date, so that it is compared with values as texts."""
+    return not is_date(bound) and isnan(_read_number(encoded(bound)))
 
 
 def is_date(text: str) -> bool:

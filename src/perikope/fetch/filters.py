@@ -44,6 +44,7 @@ from perikope.fetch.conditions import (
     compare,
     encoded,
     is_almost_a_date,
+    is_too_large,
     quote,
     read_codes,
 )
@@ -455,10 +456,12 @@ class _FilterParser(Scanner):
         return Inside(code)
 
     def dated(self, value: _Value) -> str:
-        """The text of a value. Raises `UsageError` if an unquoted value looks like a date but is not a valid one."""
+        """The text of a value. Raises `UsageError` for an unquoted value that is almost a date or a number."""
         if not value.quoted and not self._file_field and is_almost_a_date(value.text):
             example = "write 2013, 2013-04 or 2013-04-01, or put it into quotes to match it literally"
             self.fail(f"{value.text!r} is not a valid date", example, at=value.at)
+        if not value.quoted and is_too_large(value.text):
+            self.fail("the number is too large", "write a smaller one, or put it into quotes to match it literally", at=value.at)
         return value.text
 
     def between(self, low: _Value, high: _Value) -> Condition:

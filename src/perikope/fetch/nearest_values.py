@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from perikope.core.errors import MOST_SHOWN
+from perikope.core.errors import MOST_SHOWN, UsageError
 from perikope.core.scanner import excerpt
 from perikope.fetch.conditions import (
     Between,
@@ -21,6 +21,7 @@ from perikope.fetch.conditions import (
     SameValue,
     Wildcard,
     is_date,
+    is_text,
     joined_values,
     read_codes,
     read_values,
@@ -54,6 +55,38 @@ def notes_on_filter(snapshot: Snapshot, filter: Filter) -> list[str]:
         if not any(holder.remember(_has_value, (where.field, test)) for holder in holders(snapshot, where.field))
     ]
     return [f"no document has {_shortened(_written(where.field, test))}; {_nearest(snapshot, where.field, test)}" for test in missing]
+
+
+def check_comparable(snapshot: Snapshot, filter: Filter) -> None:
+    """Raise `UsageError` if a filter compares a field of dates and numbers with a bound that is neither.
+
+    A field with at least one other value is compared as text, for example versions such as 1.2 and 1.10b.
+    """
+    if isinstance(filter, All):
+        for inner in filter.filters:
+            check_comparable(snapshot, inner)
+    where = filter.filter if isinstance(filter, Negated) else filter
+    if not isinstance(where, Where):
+        return
+    for test in where.tests:
+        bounds = [bound for bound in (test.low, test.high) if bound is not None and is_text(bound)] if isinstance(test, Between) else []
+        if bounds and (example := _example_if_typed(snapshot, where.field)):
+            raise UsageError(
+                f"{_shortened(_written(where.field, test))} cannot be compared: all values of {where.field} are dates or numbers, and "
+                f"{excerpt(bounds[0])} is neither; write a bound such as {example}"
+            )
+
+
+def _example_if_typed(snapshot: Snapshot, field: str) -> str:
+    """A value of a field whose values are all dates or numbers; empty if it has others, or none at all."""
+    example = ""
+    for holder in holders(snapshot, field):
+        values: FieldValues = holder.remember(read_values, field)
+        if values.has_text:
+            return ""
+        if values.keys:
+            example = example or holder.facets.values.text(values.keys[0])
+    return example
 
 
 def _has_value(segment: Segment, key: tuple[str, Condition]) -> bool:

@@ -70,7 +70,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
         return candidates
-    labels = [query.label(name) for name in names]
+    labels = query.labels(names)
     return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, model, terms, names, labels, weights))
 
 

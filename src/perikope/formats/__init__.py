@@ -21,7 +21,7 @@ from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
 from perikope.formats._other_files import links_outside, suffix_of, summary
-from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, language_or_nothing, unreadable
+from perikope.formats._source import MAX_BYTES, Source, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, stem
 from perikope.formats._walk import walk
 
@@ -67,6 +67,8 @@ class Format:
     """Cuts a file into pieces of whole documents, for several workers; None if each file holds one document."""
     takes: tuple[str, ...] = ()
     """Further suffixes; files with them are read as this format only if the user names the format."""
+    whole: bool = False
+    """Whether each file is read as a whole, so that a file of more than `MAX_BYTES` is refused before it is hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class FileEntry:
 FORMATS: Registry[Format] = Registry("format", "perikope.formats")
 
 
-def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None) -> Callable[[Reader], Reader]:
+def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None, whole: bool = False) -> Callable[[Reader], Reader]:
     """Decorator that registers a function as the reader of a format.
 
     The first line of the function's docstring becomes `Format.summary`.
@@ -93,7 +95,7 @@ def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = Non
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        FORMATS.add(name, Format(name, suffixes, function, summary, split), function)
+        FORMATS.add(name, Format(name, suffixes, function, summary, split, whole=whole), function)
         return function
 
     return register
@@ -170,22 +172,24 @@ def files(
     on_problem: OnProblem | None = None,
     on_ignored: OnIgnored | None = None,
     on_link: OnIgnored | None = None,
+    on_refused: OnIgnored | None = None,
 ) -> Iterator[FileEntry]:
     """Yield an entry for each file on disk that `read` opens; an archive is one file.
 
     Arguments are as for `read`. `on_link` is called instead of `on_ignored` with the path of each link that leads
-    outside its folder. Wrong arguments raise an error at once.
+    outside its folder. `on_refused` is called with the path of each file of another format that cannot be opened, such
+    as a pipe or a link whose target cannot be reached. Wrong arguments, and a given folder that cannot be listed, raise
+    an error.
     """
     if format != "auto":
         format_named(format)
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     for path in given:
-        if not os.path.exists(path):
-            raise InputError("there is no such file or folder; check the path", path=path)
+        _check_exists(path)
         if not os.path.isdir(path):
             _named(path, format)
     ignore = on_ignored or _pass_over
-    return _find(given, format, _reporter(on_problem), ignore, on_link or ignore)
+    return _find(given, _Listing(format, _reporter(on_problem), ignore, on_link or ignore, on_refused or _pass_over))
 
 
 def format_named(name: str) -> Format:
@@ -277,6 +281,8 @@ def _sources(
 ) -> Iterator[Source]:
     for entry in entries:
         try:
+            if entry.format not in _archives.KINDS and format_named(entry.format).whole:
+                check_size(entry.path)
             # The hash is computed before the file is read: a change in between is then noticed at the next comparison.
             digest = file_hash(entry.path) if hashes else ""
             if select is not None and not select(entry, digest):
@@ -311,12 +317,32 @@ def _in_archive(archive: Source, asked: str, on_problem: OnProblem, on_ignored: 
         raise InputError(f"no file in this archive is of a known format; {_known_suffixes()}", path=archive.path)
 
 
-def _find(paths: list[str], asked: str, on_problem: OnProblem, on_ignored: OnIgnored, on_link: OnIgnored) -> Iterator[FileEntry]:
+def _check_exists(path: str) -> None:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError("there is no such file or folder; check the path", path=path) from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """How folders are listed: the format that the user asked for, and the functions that are told what is left out."""
+
+    asked: str
+    on_problem: OnProblem
+    on_ignored: OnIgnored
+    on_link: OnIgnored
+    on_refused: OnIgnored
+
+
+def _find(paths: list[str], listing: _Listing) -> Iterator[FileEntry]:
     for path in paths:
         if os.path.isdir(path):
-            yield from _in_folder(path, asked, on_problem, on_ignored, on_link)
+            yield from _in_folder(path, listing)
         else:
-            yield _named(path, asked)
+            yield _named(path, listing.asked)
 
 
 def _named(path: str, asked: str) -> FileEntry:
@@ -329,32 +355,44 @@ def _named(path: str, asked: str) -> FileEntry:
     return FileEntry(document_id(os.path.basename(path)), path, format)
 
 
-def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgnored, on_link: OnIgnored) -> Iterator[FileEntry]:
+def _in_folder(folder: str, listing: _Listing) -> Iterator[FileEntry]:
     matched = False
     ignored: Counter[str] = Counter()
     links = 0
+    unlisted: list[UnreadableFile] = []
 
     def pass_over(link: str) -> None:
         nonlocal links
         links += 1
-        on_link(link)
+        listing.on_link(link)
 
-    for relative, refusal in walk(folder, on_problem, pass_over):
-        path, format = os.path.join(folder, relative), _format_of(relative, asked)
+    def report(problem: UnreadableFile) -> None:
+        unlisted[:] = unlisted or [problem]
+        listing.on_problem(problem)
+
+    for relative, refusal in walk(folder, report, pass_over):
+        path, format = os.path.join(folder, relative), _format_of(relative, listing.asked)
         matched = matched or bool(format)
         if format and refusal:
-            on_problem(UnreadableFile(refusal, path=path))
+            listing.on_problem(UnreadableFile(refusal, path=path))
         elif format:
             yield FileEntry(document_id(relative), path, format, named=False)
-        elif not refusal:
+        elif refusal:
+            listing.on_refused(path)
+        else:
             ignored[suffix_of(relative)] += 1
-            on_ignored(path)
+            listing.on_ignored(path)
     if not matched:
-        listed = ", ".join(filter(None, (summary(ignored), links_outside(links) if links else "")))
-        found = f" ({listed})" if listed else ""
-        hint = _known_suffixes() if asked == "auto" else "leave out --format to recognise the format of each file"
-        kind = "a known format" if asked == "auto" else f"the format {asked}"
-        raise InputError(f"no file in this folder is of {kind}{found}; {hint}", path=folder)
+        raise unlisted[0] if unlisted else _no_file(folder, listing.asked, ignored, links)
+
+
+def _no_file(folder: str, asked: str, ignored: Counter[str], links: int) -> InputError:
+    """The error for a folder without any file of the wanted formats."""
+    listed = ", ".join(filter(None, (summary(ignored), links_outside(links) if links else "")))
+    found = f" ({listed})" if listed else ""
+    hint = _known_suffixes() if asked == "auto" else "leave out --format to recognise the format of each file"
+    kind = "a known format" if asked == "auto" else f"the format {asked}"
+    return InputError(f"no file in this folder is of {kind}{found}; {hint}", path=folder)
 
 
 def _format_of(path: str, asked: str) -> str:

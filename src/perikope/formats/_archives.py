@@ -18,7 +18,8 @@ from functools import partial
 from typing import IO
 
 from perikope.core.errors import UnreadableFile
-from perikope.formats._source import MAX_BYTES, document_id, open_regular, unreadable
+from perikope.core.reading import open_regular
+from perikope.formats._source import MAX_BYTES, document_id, unreadable
 from perikope.formats._unpack import DAMAGE, Bound, BoundedStream, read_up_to, stem, unpacked
 
 MAX_NESTING = 2

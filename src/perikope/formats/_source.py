@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from functools import lru_cache
 from typing import IO
 
 from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
@@ -86,7 +86,7 @@ class Source:
         with self.open() as stream:
             data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise UnreadableFile(f"is larger than {MAX_BYTES >> 20} MB; split it into several documents", path=self.path)
+            raise _too_large(self.path)
         return data
 
     def text(self) -> str:
@@ -113,16 +113,17 @@ class Source:
             raise UnreadableFile(message, path=self.path) from None
 
 
-@contextmanager
-def open_regular(path: str) -> Iterator[IO[bytes]]:
-    """Open a file on disk as a stream of its bytes; pipes, devices and folders are refused."""
-    # O_NONBLOCK: opening a pipe must not block. The type of the open file is checked, not that of the path, because the
-    # path may be replaced in between.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise UnreadableFile("is not a regular file; copy its content into one", path=path)
-        yield file
+def check_size(path: str) -> None:
+    """Raise `UnreadableFile` if a file on disk is larger than `MAX_BYTES`; its content is not read."""
+    try:
+        if os.stat(path).st_size > MAX_BYTES:
+            raise _too_large(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _too_large(path: str) -> UnreadableFile:
+    return UnreadableFile(f"is larger than {MAX_BYTES >> 20} MB; split it into several documents", path=path)
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 
 from perikope.core.errors import UnreadableFile
@@ -18,8 +20,8 @@ def walk(folder: str, on_problem: Callable[[UnreadableFile], None], on_link: Cal
     """Yield the relative path of each file under a folder, sorted, and the reason why it cannot be opened, or "".
 
     Hidden files, links to folders, links out of the folder and the files of indexes are left out. `on_problem` is
-    called with the error for each folder that cannot be read, and `on_link` with the path of each link to a file or
-    folder outside the folder.
+    called with the error for each subfolder that cannot be listed completely; none of its files is yielded. The error
+    for `folder` itself is raised. `on_link` is called with the path of each link to a file or folder outside it.
     """
     root = os.path.realpath(folder)
     # A stack, not recursion, because folders may be nested deeper than Python's limit on calls. It holds only the names
@@ -57,7 +59,10 @@ def _entries(
                     refusals[entry.name] = None if entry.is_dir(follow_symlinks=False) else _refusal(entry.path)
                 names.append(entry.name)
     except OSError as error:
-        on_problem(unreadable(path, error))
+        problem = unreadable(path if relative else folder, error)
+        if not relative:
+            raise problem from None
+        on_problem(problem)
         return iter(())
     if INDEX_FILES.issubset(names):
         return iter(())
@@ -78,6 +83,10 @@ def _is_left_out(link: os.DirEntry[str], root: str, outside: list[str]) -> bool:
 
 
 def _refusal(path: str) -> str:
-    if os.path.isfile(path):
-        return ""
-    return "is not a regular file; copy its content into one" if os.path.exists(path) else "is a link that leads nowhere; mend or remove it"
+    """The reason why a path that is no plain file cannot be opened; empty for a link to a regular file."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        leads_nowhere = error.errno in (errno.ENOENT, errno.ELOOP)
+        return "is a link that leads nowhere; mend or remove it" if leads_nowhere else unreadable(path, error).reason
+    return "" if stat.S_ISREG(mode) else "is not a regular file; copy its content into one"

@@ -49,12 +49,16 @@ _VISIBLE_TEXT = etree.XPath(f"descendant::text()[not({' or '.join(f'ancestor::{t
 _BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
 _PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
+_MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_DECLARED_UTF16 = re.compile(
+    rb"<meta\b[^>]{0,1000}charset\s*=\s*[\"']?\s*(?:utf-?(?:16|32)(?:[lb]e)?|ucs-?[24]|iso-10646-ucs-[24]|(?:cs)?unicode)\b", re.IGNORECASE
+)
 _METADATA = frozenset(("author", "description", "keywords", "date"))
 _CODE_CLASS = re.compile(r"(?:language|lang|highlight-source|highlight)-(?P<name>[\w+#-]+)", re.IGNORECASE)
 _NO_LANGUAGES = frozenset(("", "default", "none", "notranslate", "text", "plaintext"))
 
 
-@reader("html", suffixes=(".html", ".htm", ".xhtml"))
+@reader("html", suffixes=(".html", ".htm", ".xhtml"), whole=True)
 def read(source: Source) -> Iterator[Document]:
     """HTML pages; headings become nested sections, navigation is left out if the page marks main or article."""
     root = _parse(source)
@@ -73,7 +77,7 @@ def read(source: Source) -> Iterator[Document]:
 
 def _parse(source: Source) -> html.HtmlElement:
     data = source.data()
-    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\0" in data and not data.startswith(_MARKS_OF_UTF16):
         raise UnreadableFile("is not HTML: it holds zero bytes; remove it or convert it", path=source.path)
     parser = html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False, encoding=_encoding(data))
     try:
@@ -89,7 +93,10 @@ def _parse(source: Source) -> html.HtmlElement:
 
 def _encoding(data: bytes) -> str | None:
     # Valid non-ASCII UTF-8 is taken as UTF-8, whatever the page declares, because the parser would guess Latin-1. The
-    # parser detects other encodings.
+    # parser detects other encodings. A declaration of UTF-16 that can be read in single bytes is wrong; the HTML
+    # standard takes UTF-8 then (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+    if not data.startswith(_MARKS_OF_UTF16) and _DECLARED_UTF16.search(data):
+        return "utf-8"
     if data.isascii():
         return None
     try:

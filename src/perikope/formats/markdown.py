@@ -73,7 +73,7 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 
-@reader("markdown", suffixes=(".md", ".markdown"))
+@reader("markdown", suffixes=(".md", ".markdown"), whole=True)
 def read(source: Source) -> Iterator[Document]:
     """Markdown with tables and front matter; headings become nested sections."""
     front = front_matter(source.text())

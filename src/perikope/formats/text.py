@@ -9,7 +9,7 @@ from perikope.document.tree import Document, TreeBuilder
 from perikope.formats import Source, reader
 
 
-@reader("text", suffixes=(".txt", ".text"))
+@reader("text", suffixes=(".txt", ".text"), whole=True)
 def read(source: Source) -> Iterator[Document]:
     """Plain text in UTF-8; blank lines separate the passages."""
     builder = TreeBuilder(source.id, language=source.language)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.caching import _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 from perikope import __version__
@@ -30,12 +31,20 @@ def cache_directory() -> str | None:
         try:
             candidate.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            # Machine code is loaded from this folder, so nobody else may own it or write to it.
-            if all(_is_private(level) for level in (candidate, folder)) and os.access(folder, os.W_OK | os.X_OK):
+            # Numba would make the folder of these modules with whatever rights the umask leaves.
+            (folder / _CacheLocator.get_suitable_cache_subpath(__file__)).mkdir(mode=0o700, exist_ok=True)  # type: ignore[no-untyped-call]
+            # Machine code is loaded from this folder and those inside, so nobody else may own them or write to them.
+            if all(map(_is_private, (candidate, folder, *_folders_in(folder)))) and os.access(folder, os.W_OK | os.X_OK):
                 return str(folder)
         except OSError:
             continue
     return None
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """The folders inside a folder, and links, which may lead to a folder."""
+    with os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if not entry.is_file(follow_symlinks=False)]
 
 
 def _user() -> object:

@@ -27,8 +27,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from perikope.core import files
 from perikope.core.arrays import Floats32, Integers, Mask
-from perikope.core.checked_json import parse_object
 from perikope.core.errors import InputError, UsageError
+from perikope.core.reading import read_saved_object
 from perikope.evaluation.depth import depth_of
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
@@ -455,7 +455,7 @@ class Trainer:
     def _resume(self, folder: Path) -> None:
         """Load progress, weights and optimiser of an earlier run; raises an error if it has other settings."""
         try:
-            content = parse_object((folder / PROGRESS).read_bytes())
+            content = read_saved_object(folder / PROGRESS)
             saved, given = content["settings"], asdict(self.settings)
             differing = [name for name, value in given.items() if saved.get(name) != value and name != "patience"]
             if differing:

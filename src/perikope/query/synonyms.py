@@ -19,6 +19,7 @@ from functools import lru_cache
 from itertools import chain
 
 from perikope.core.errors import InputError, UsageError
+from perikope.core.reading import read_limited_text
 from perikope.text.analysis import Analyzer, fold, words
 
 MAX_BYTES = 1 << 24
@@ -45,18 +46,7 @@ def read_synonyms(path: str) -> tuple[str, ...]:
 
     Raises `InputError` with file and line for a rule that cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the synonyms ({error.strerror or error}); give a text file", path=path) from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"is larger than {MAX_BYTES >> 20} MB; give a smaller file of synonyms", path=path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8 text; convert it to UTF-8", path=path, line=line) from None
+    text = read_limited_text(path, MAX_BYTES, "a file of synonyms")
     numbered = {number: rule.strip() for number, rule in enumerate(text.splitlines(), 1)}
     rules = tuple(rule for rule in numbered.values() if rule and not rule.startswith("#"))
     if not rules:

@@ -14,6 +14,9 @@ from perikope.query.syntax import MAX_TERMS, Expand, parse_tree, terms_or_fallba
 from perikope.query.variants import NONE, Variants, one_word, with_synonyms
 from perikope.text.analysis import Analyzer, language_code, words
 
+MAX_TEXT = 10_000_000
+"""Maximum number of characters of a query of plain words. Analysing so many takes about as long as a slow search."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -50,14 +53,20 @@ class Query:
         >>> Query("pump", ("en:pump", "de:pump"), (1.0, 1.0)).label("de:pump")
         "'pump' (de)"
         """
+        return self.labels([term])[0]
+
+    def labels(self, terms: Sequence[str]) -> list[str]:
+        """Several terms as explanations show them; see `label`."""
+        # The reasons and languages are found once, since a query may have thousands of terms.
         reasons = self.reasons
-        several = self.languages or len({other.partition(":")[0] for other in self.terms if ":" in other}) > 1
-        labels = []
-        for single in terms_in(term):
+        several = bool(self.languages) or len({other.partition(":")[0] for other in self.terms if ":" in other}) > 1
+
+        def labelled(single: str) -> str:
             language, _, form = single.partition(":")
             more = [*([language] if several else []), *([reasons[single]] if single in reasons else [])]
-            labels.append(repr(form) + (f" ({'; '.join(more)})" if more else ""))
-        return " or ".join(labels)
+            return repr(form) + (f" ({'; '.join(more)})" if more else "")
+
+        return [" or ".join(map(labelled, terms_in(term))) for term in terms]
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -125,7 +134,7 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], variant
     """Analyse a text as the index analysed its documents, in one or several languages.
 
     Each word becomes one term per language. Stop words of the first language are left out in all languages. `variants`
-    finds near terms and synonyms. Raises `UsageError` if no term is left.
+    finds near terms and synonyms. Raises `UsageError` if no term is left, or if there are more than `MAX_TERMS`.
 
     >>> query = parse_query("The pumps of a pump station", Analyzer(), ["en"])
     >>> query.terms, query.weights
@@ -133,6 +142,8 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], variant
     >>> parse_query("the pumps", Analyzer(), ["en", "fr"]).terms
     ('en:pump', 'fr:pump')
     """
+    if len(text) > MAX_TEXT:
+        raise UsageError(f"the query has {len(text):,} characters; shorten it to at most {MAX_TEXT:,}")
     query_words = words(text)
     if not query_words:
         raise UsageError("the query is empty; give at least one word")
@@ -142,6 +153,8 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], variant
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     terms_of_word = {word: terms_or_fallback(word, analyzer, codes, variants) for word in query_words}
     counts.update(term for word in query_words for term in terms_of_word[word] if term.partition(":")[0] in variants.fallback)
+    if len(counts) > MAX_TERMS:
+        raise UsageError(f"the query has {len(counts):,} distinct terms; shorten it to at most {MAX_TERMS:,}")
     if not counts:
         raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
     distinct = dict.fromkeys(Word(tuple(found), word) for word, found in terms_of_word.items())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perikope.core.errors import UsageError, unknown
+from perikope.core.errors import UsageError, abridged, unknown
 from perikope.fetch.filters import (
     Filter,
     Ids,
@@ -26,7 +26,7 @@ from perikope.fetch.filters import (
     parse_filter,
     unknown_fields,
 )
-from perikope.fetch.nearest_values import notes_on_filter
+from perikope.fetch.nearest_values import check_comparable, notes_on_filter
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
@@ -252,7 +252,8 @@ def _translator(given: str | Translator | None) -> Translator | None:
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
-    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has.
+    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has,
+    and for a bound that cannot be compared with the values of its field.
 
     Ids of documents may be publication numbers in any spelling; see `documents_named`.
     """
@@ -262,6 +263,7 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
     for condition in filters:
         if fields := unknown_fields(snapshot, condition):
             raise unknown("metadata field", fields[0], known_fields(snapshot))
+        check_comparable(snapshot, condition)
     return tuple(filters)
 
 
@@ -271,7 +273,7 @@ def notes_on_conditions(snapshot: Snapshot, options: SearchOptions, conditions: 
     for condition in _given_conditions(options):
         if isinstance(condition, (Ids, Without)):
             notes += _notes_on_ids(snapshot, condition)
-    return tuple(dict.fromkeys(notes))
+    return tuple(map(abridged, dict.fromkeys(notes)))
 
 
 def _given_conditions(options: SearchOptions) -> list[Filter]:

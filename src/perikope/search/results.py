@@ -14,7 +14,7 @@ from perikope.browse.models import Signals
 from perikope.browse.ranking import Ranking, first_of_group
 from perikope.browse.signals import Column, Node
 from perikope.core.arrays import Array, Integers, Mask
-from perikope.core.errors import UsageError
+from perikope.core.errors import UsageError, abridged
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.fetch.groups import count_values, field_named
@@ -76,7 +76,7 @@ class Results(Sequence[Hit]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
-        return (*self._notes, self.suggestions.note) if self.suggestions else self._notes
+        return tuple(map(abridged, (*self._notes, self.suggestions.note) if self.suggestions else self._notes))
 
     def __len__(self) -> int:
         return len(self.ranking)

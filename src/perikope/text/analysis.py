@@ -23,8 +23,12 @@ import numpy as np
 import Stemmer
 
 from perikope.core.arrays import Bytes, Integers32
-from perikope.core.errors import InputError, UsageError, unknown
+from perikope.core.errors import UsageError, unknown
+from perikope.core.reading import read_limited_text
 from perikope.kernels.words import find_words
+
+MAX_STOPWORDS = 1 << 20
+"""The largest file of stop words, in bytes; the longest known lists have a few thousand words."""
 
 ANALYSIS_VERSION = 1
 """Version of the analysis, recorded in every index; it increases if words are cut or stemmed differently."""
@@ -216,9 +220,5 @@ def read_stopwords(path: str) -> tuple[str, ...]:
 
     White space separates words. A `#` begins a comment that ends with the line.
     """
-    try:
-        with open(path, encoding="utf-8") as file:
-            return tuple(sorted({fold(word) for line in file for word in line.split("#")[0].split()}))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"cannot read the stop words ({reason}); give a text file, or the word default or none", path=path) from None
+    text = read_limited_text(path, MAX_STOPWORDS, "a list of stop words", "give a text file, or the word default or none")
+    return tuple(sorted({fold(word) for line in text.splitlines() for word in line.split("#")[0].split()}))

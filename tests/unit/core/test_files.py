@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perikope.core import files
+from perikope.core import files, reading
 from perikope.core.errors import UsageError
 
 
@@ -233,8 +233,8 @@ def test_a_file_that_somebody_keeps_open_is_given_up_in_the_end(tmp_path, monkey
 
 def test_a_file_that_is_being_replaced_just_now_is_read_a_moment_later(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"content")
-    refusal = Refusal(Path.read_bytes, 3)
-    monkeypatch.setattr(Path, "read_bytes", lambda path: refusal(path))
+    refusal = Refusal(reading.read_limited, 3)
+    monkeypatch.setattr(files, "read_limited", refusal)
     assert files.read(tmp_path / "file") == b"content"
     assert refusal.left == 0
 

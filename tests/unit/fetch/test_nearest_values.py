@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
+from perikope.core.errors import UsageError
 from perikope.document.tree import TreeBuilder
 from perikope.fetch import nearest_values
 from perikope.fetch.filters import All, parse_filter
 from perikope.fetch.nearest_values import notes_on_filter
-from tests.support.collections import index_of
+from tests.support.collections import index_of, plain_document
 
 
 def document(id, **metadata):
@@ -68,3 +71,28 @@ def test_a_note_is_short():
     snapshot = index_of([document("d", by="a long name of a company " * 20)])._snapshot
     [note] = notes_on_filter(snapshot, parse_filter(f"by={'nothing ' * 40}"))
     assert len(note) < 250
+
+
+def test_a_bound_that_no_value_can_be_compared_with_is_an_error():
+    dated = [plain_document(id, "", "pump") for id in ("a", "b")]
+    values = ({"date": "2013-04-01", "year": 2013, "version": "1.2"}, {"date": "2014", "year": 2014, "version": "1.10b"})
+    index = index_of([replace(document, metadata=value) for document, value in zip(dated, values, strict=True)], [1])
+
+    def found(condition):
+        return {hit.document for hit in index.search("pump", filter=condition)}
+
+    for condition in ("date<yesterday", "date>=soon", "year>inf", "year=nan..zzz", "year<=20l3", "date!=a..b"):
+        with pytest.raises(UsageError, match=r"cannot be compared: all values of (date|year) are dates or numbers, and '.*' is neither"):
+            found(condition)
+    # A field with one text is compared as text on purpose, in all segments.
+    assert found("version<1.2a") == {"a", "b"}
+    assert found("version>=1.2a") == set()
+    assert found("version>1.10a") == {"a", "b"}
+    assert found("date<2014") == found("year<2014") == {"a"}
+
+
+@pytest.mark.parametrize("condition", ["year>=1e999", "year<-1e999", "year=1e999", "year=1..1e999", f"year>{'9' * 500}"])
+def test_a_number_that_is_too_large_is_an_error(condition):
+    with pytest.raises(UsageError, match="the number is too large"):
+        parse_filter(condition)
+    assert parse_filter('year="1e999"')

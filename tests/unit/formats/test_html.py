@@ -269,3 +269,23 @@ def test_long_preformatted_text_is_cut_at_natural_places_and_named_code(tmp_path
     assert max(map(len, found)) <= 1500
     assert document.span_ids == {next(document.of_kind(Kind.ELEMENT)): "x"}
     assert document.metadata["code_language"] == ["python3", "rust"]
+
+
+@pytest.mark.parametrize("label", ["utf-16", "UTF-16LE", "utf-16be", "unicode", "ucs-2", "utf-32"])
+@pytest.mark.parametrize("declaration", ['<meta charset="{}">', "<meta charset={}>", '<meta http-equiv=x content="text/html; charset={}">'])
+@pytest.mark.parametrize("words", ["The pump.", "Die Pumpe läuft."])
+def test_a_declared_utf16_in_single_bytes_means_utf8(label: str, declaration: str, words: str, tmp_path: Path) -> None:
+    page = f"<html><head>{declaration.format(label)}<title>T</title></head><body><p>{words}</p></body></html>"
+    (tmp_path / "a.html").write_bytes(page.encode())
+    (document,) = read(tmp_path / "a.html")
+    assert words in document.text
+    (tmp_path / "b.html").write_bytes(page.encode("utf-16"))
+    (document,) = read(tmp_path / "b.html")
+    assert words in document.text
+
+
+def test_a_declared_utf16_with_bytes_that_are_no_utf8_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes('<meta charset="utf-16"><p>Die Pumpe l\xe4uft, ja.</p>'.encode("latin-1"))
+    (document,) = read(tmp_path / "a.html")
+    assert "Die Pumpe l" in document.text
+    assert "uft, ja." in document.text

@@ -432,7 +432,7 @@ def test_a_file_that_is_no_profile_is_named(content: bytes | None, complaint: st
         path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         load(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}:")
     assert complaint in str(caught.value)
 
 

@@ -211,3 +211,17 @@ def test_no_format_reads_another_file(kind: str, tmp_path: Path, monkeypatch: py
         found = str(error)
     assert "secret" not in found
     assert opened == [str(tmp_path / "x.xml")]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md", ".html", ".txt.gz"])
+def test_a_file_that_is_too_large_is_refused_before_it_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    path = tmp_path / f"sparse{suffix}"
+    with path.open("wb") as file:
+        file.truncate(4 << 30)
+    (tmp_path / "a.txt").write_text("read")
+    hashed: list[str] = []
+    monkeypatch.setattr("perikope.formats.file_hash", lambda path: hashed.append(path) or "hash")
+    problems: list[UnreadableFile] = []
+    assert [document.id for document in read(tmp_path, on_problem=problems.append)] == ["a.txt"]
+    assert [str(problem) for problem in problems] == [f"{path}: is larger than 256 MB; split it into several documents"]
+    assert hashed == [str(tmp_path / "a.txt")]

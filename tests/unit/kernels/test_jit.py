@@ -91,3 +91,25 @@ if __name__ == "__main__":
     (tmp_path / "program.py").write_text(program)
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=False)
     assert done.stdout == "[0, 0, 0]\n", done.stderr
+
+
+@pytest.mark.parametrize("harm", ["writable", "link"])
+def test_the_folder_that_numba_writes_to_is_checked_too(tmp_path, harm):
+    first = Path(run(PERIKOPE_CACHE=str(tmp_path), HOME=str(tmp_path / "home")).stdout.split()[-1])
+    (written,) = {path.parent for path in first.rglob("*.nbi")}
+    assert written != first
+    if harm == "writable":
+        written.chmod(0o777)
+    else:
+        written.rename(tmp_path / "elsewhere")
+        written.symlink_to(tmp_path / "elsewhere")
+    second = Path(run(PERIKOPE_CACHE=str(tmp_path), HOME=str(tmp_path / "home")).stdout.split()[-1])
+    assert second.is_relative_to(tmp_path / "home")
+
+
+def test_a_process_without_a_umask_keeps_its_cache_private(tmp_path):
+    program = "import os; os.umask(0)\n" + PROGRAM
+    for _ in range(2):
+        folder = Path(run(program, PERIKOPE_CACHE=str(tmp_path)).stdout.split()[-1])
+        assert folder.is_relative_to(tmp_path)
+        assert [path for path in (folder, *folder.rglob("*")) if path.is_dir() and path.stat().st_mode & 0o022] == []

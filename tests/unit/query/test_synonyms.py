@@ -56,7 +56,11 @@ def test_comments_and_empty_lines_are_left_out(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"", "contains no synonyms"), (b"a, b\n\xff\xfe", ":2: is not UTF-8"), (b"a, b\n" * 9, "is larger than 0 MB")],
+    [
+        (b"", "contains no synonyms"),
+        (b"a, b\n\xff\xfe", ":2: is not UTF-8"),
+        (b"a, b\n" * 9, "is too large for a file of synonyms: the limit is 40 bytes"),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_refused(content, complaint, tmp_path, monkeypatch):
     monkeypatch.setattr(synonyms, "MAX_BYTES", 40)
@@ -64,7 +68,7 @@ def test_a_file_that_cannot_be_used_is_refused(content, complaint, tmp_path, mon
     file.write_bytes(content)
     with pytest.raises(InputError, match=complaint):
         read_synonyms(str(file))
-    with pytest.raises(InputError, match="cannot read the synonyms"):
+    with pytest.raises(InputError, match="cannot read the file of synonyms"):
         read_synonyms(str(tmp_path / "missing.txt"))
 
 

@@ -64,3 +64,22 @@ def test_an_expansion_adds_nothing_that_must_not_occur():
 def test_a_boolean_query_in_words(text, plain):
     assert parse(text).plain_text == plain
     assert parse_query(text, Analyzer(), ["en"]).plain_text == text
+
+
+def test_a_query_of_plain_words_is_bounded():
+    text = " ".join(f"w{number}" for number in range(10_000))
+    assert len(parse_query(text, Analyzer(), ["en"]).terms) == 10_000
+    assert parse_query("pump " * 100_000, Analyzer(), ["en"]).weights == (100_000.0,)
+    with pytest.raises(UsageError, match="the query has 10,001 distinct terms; shorten it to at most 10,000"):
+        parse_query(f"{text} one", Analyzer(), ["en"])
+    with pytest.raises(UsageError, match="the query has 10,000,001 characters; shorten it to at most 10,000,000"):
+        parse_query("x" * 10_000_001, Analyzer(), ["en"])
+
+
+def test_labels_of_many_terms_look_at_each_word_once(monkeypatch):
+    query = parse_query(" ".join(f"w{number}" for number in range(2000)), Analyzer(), ["en"])
+    visits = []
+    real = Query.given_words
+    monkeypatch.setattr(Query, "given_words", lambda self: (visits.append(word) or word for word in real(self)))
+    assert query.labels(query.terms)[:2] == ["'w0'", "'w1'"]
+    assert len(visits) == 2000

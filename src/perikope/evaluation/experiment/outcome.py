@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perikope.core.checked_json import parse_json
 from perikope.core.errors import InputError
 from perikope.core.files import replacing
+from perikope.core.reading import read_saved
 from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, figures_of, plain, tables_of
 from perikope.evaluation.experiment.published import PublishedTable, plain_published, published_of
 from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
@@ -160,7 +160,7 @@ class Outcome:
         """Read the outcome that `save` wrote to a folder."""
         path = folder / FILE
         try:
-            content = parse_json(path.read_bytes())
+            content = read_saved(path)
             if content["version"] != VERSION:
                 raise InputError(
                     f"has version {content['version']!r}, but this program reads version {VERSION}; run the experiment again", path=path

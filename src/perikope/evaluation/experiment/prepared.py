@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perikope.core.checked_json import parse_object
 from perikope.core.errors import InputError, UsageError
 from perikope.core.files import replacing
+from perikope.core.reading import read_saved_object
 from perikope.evaluation.experiment.extras import ExtraTable, plain, tables_of
 from perikope.evaluation.experiment.outcome import Sweep, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan, plan_of
@@ -137,7 +137,7 @@ def _collections(plan: Plan) -> dict[str, Any]:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        return parse_object((folder / PREPARED).read_bytes())
+        return read_saved_object(folder / PREPARED)
     except FileNotFoundError:
         raise InputError("is missing: the folder was not prepared; prepare the experiment first", path=folder / PREPARED) from None
     except (OSError, ValueError):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from perikope.core.checked_json import parse_json
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.parallel import usable_cores
+from perikope.core.reading import read_saved
 from perikope.evaluation.experiment.facts import facts_of, notes_on_depth, notes_on_fields, notes_on_index, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
@@ -315,7 +315,7 @@ def _check_title(folder: Path, title: str) -> None:
     earlier = State(folder, _BEGUN).read("title")
     if earlier is None:
         with suppress(OSError, ValueError, AttributeError):
-            earlier = parse_json((folder / FILE).read_bytes()).get("title")
+            earlier = read_saved(folder / FILE).get("title")
     if earlier not in (None, title):
         raise UsageError(
             f"{folder} holds the experiment {earlier!r}, not {title!r}: name another folder (--out), or replace the results (--fresh)"

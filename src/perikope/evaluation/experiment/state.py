@@ -21,10 +21,10 @@ import numpy as np
 
 from perikope.core.array_files import StoredArray
 from perikope.core.arrays import Floats
-from perikope.core.checked_json import parse_json
 from perikope.core.errors import InputError, LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
 from perikope.core.locks import take_lock
+from perikope.core.reading import MAX_SAVED, read_limited, read_saved
 
 FOLDER = ".work"
 
@@ -62,7 +62,7 @@ class State:
     def read(self, name: str) -> Any:
         """The value that was written under a name, or None if there is none or its file is damaged."""
         try:
-            return parse_json((self.folder / f"{name}.json").read_bytes())
+            return read_saved(self.folder / f"{name}.json")
         except (OSError, ValueError):
             return None
 
@@ -159,7 +159,7 @@ class FinishedJobs:
         if not path.is_file():
             return None
         try:
-            content = parse_json(path.read_bytes())
+            content = read_saved(path)
             values: dict[str, Any] | None = content if content["fingerprint"] == job.fingerprint else None
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError("is not a file of values of a job, or is damaged; remove it", path=path) from None
@@ -178,4 +178,4 @@ class FinishedJobs:
             if known.is_file() and not path.is_file():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with replacing_binary(path) as file:
-                    file.write(known.read_bytes())
+                    file.write(read_limited(known, MAX_SAVED))

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from perikope.core.errors import InputError, UnreadableFile
+from perikope.core.reading import check_readable, size_in_words
 
 Number = TypeVar("Number", int, float)
 
 MAX_LINE = 1 << 26
 """Maximum length of a line in bytes. Without it, a line of a small compressed file could fill the memory."""
+
+MAX_FILE = 1 << 30
+"""Maximum size of a file of lines, in decompressed bytes. A run of 10,000 topics with 1,000 results has half of it."""
 
 MAX_TEXT = 1 << 26
 """Maximum number of characters of a file that is read as a whole."""
@@ -59,8 +63,12 @@ def beginning(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with _reading(path) as file:
+    size = 0
+    with _reading(path, pipes=True) as file:
         for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
+            size += len(raw)
+            if size > MAX_FILE:
+                raise UnreadableFile(f"the file is longer than {size_in_words(MAX_FILE)}; split it", path=path, line=number)
             yield number, _decode(raw, path, number)
 
 
@@ -93,9 +101,13 @@ def number_in(text: str, convert: Callable[[str], Number], what: str, path: obje
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read its decompressed bytes. Errors of the system and of gzip become `UnreadableFile`."""
+def _reading(path: Path, *, pipes: bool = False) -> Iterator[BinaryIO]:
+    """Open a file to read its decompressed bytes. Errors of the system and of gzip become `UnreadableFile`.
+
+    `pipes` is whether the file may be a pipe, which can be read only once.
+    """
     try:
+        check_readable(path, MAX_FILE, pipes=pipes)
         with cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
     except (OSError, EOFError, zlib.error) as error:

@@ -1,0 +1,43 @@
+"""Files that are read as a whole are regular files within a limit; nothing of others is read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perikope.core.errors import InputError, UnreadableFile
+from perikope.core.reading import read_limited, read_limited_text, read_saved
+
+
+def test_a_file_at_the_limit_is_read_and_one_above_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 100)
+    assert read_limited(path, 100) == b"x" * 100
+    with pytest.raises(UnreadableFile, match="file: is too large for a recipe: the limit is 99 bytes"):
+        read_limited(path, 99, "a recipe")
+
+
+def test_nothing_of_a_file_that_is_too_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UnreadableFile, match="the limit is 1 GB"):
+        read_limited(path, 1 << 30)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in the file system")
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = {"pipe": tmp_path / "pipe", "device": Path("/dev/zero")}[kind]
+    for read in (lambda: read_limited(path, 10), lambda: read_limited_text(path, 10, "a recipe"), lambda: read_saved(path)):
+        with pytest.raises(UnreadableFile, match="is not a regular file"):
+            read()
+
+
+def test_text_has_its_line_in_errors(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\ntwo \xff")
+    with pytest.raises(InputError, match="a:2: is not UTF-8 text"):
+        read_limited_text(tmp_path / "a", 100, "a recipe")
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone")
+    assert read_limited_text(tmp_path / "a", 100, "a recipe") == "one"
