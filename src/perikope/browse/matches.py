@@ -7,7 +7,8 @@ order of their numbers in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -216,6 +217,20 @@ class Matches:
         copy = replace(self)
         object.__setattr__(copy, "_memo", {})
         return copy
+
+    @contextmanager
+    def sharing(self) -> Iterator[Matches]:
+        """A context with `shared` matches for several models, which forget their columns at its end.
+
+        Columns refer to the matches that they were computed from. Matches that refer to them too would be freed by the
+        garbage collector only, and with them the files of an old snapshot.
+        """
+        shared = self.shared()
+        try:
+            yield shared
+        finally:
+            if shared is not self:
+                object.__setattr__(shared, "_memo", None)
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The result of `make()`.

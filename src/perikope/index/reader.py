@@ -162,10 +162,11 @@ class _TermCache:
 class Snapshot:
     """The index as one commit left it; later commits do not change it.
 
-    Documents are numbered consecutively through all segments, including deleted documents.
+    Documents are numbered consecutively through all segments, including deleted documents. Segments that another
+    snapshot has `opened` and that did not change are shared with it.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, opened: Sequence[Segment] = ()) -> None:
         self.folder = folder
         self.manifest = manifest
         if manifest.analysis.get("version") != ANALYSIS_VERSION:
@@ -178,7 +179,7 @@ class Snapshot:
         if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):
             raise IndexFormatError(f"{folder / manifests.FILE} is damaged: restore it from a copy or build the index again")
         self.analyzer = Analyzer.from_settings(manifest.analysis)
-        self.segments = [Segment(folder, entry) for entry in manifest.segments]
+        self.segments = [Segment.open(folder, entry, opened) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
         self._terms = _TermCache(self.segments)
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
@@ -190,12 +191,18 @@ class Snapshot:
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
 
     @classmethod
-    def open(cls, folder: Path) -> Snapshot:
-        """Open the snapshot of the last commit."""
+    def open(cls, folder: Path, before: Snapshot | None = None) -> Snapshot:
+        """Open the snapshot of the last commit.
+
+        With the snapshot of an earlier commit, only segments that this one lacks are opened. It is returned itself if
+        there was no later commit.
+        """
         while True:
             manifest = manifests.load(folder)
+            if before is not None and manifest == before.manifest:
+                return before
             try:
-                return cls(folder, manifest)
+                return cls(folder, manifest, before.segments if before is not None else ())
             except MissingFileError:
                 # A merge may have replaced segments after the manifest was read.
                 if manifests.load(folder).generation == manifest.generation:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -51,14 +53,39 @@ class Segment:
         self.facets = Facets(self.columns, self.documents)
         self._ids = self.columns.strings("ids")
         self._sources, self._source_hashes = self.columns.strings("sources"), self.columns.strings("source_hashes")
-        deleted = entry.get("deleted")
+        self._open_tombstones(folder)
+        self._check()
+
+    @classmethod
+    def open(cls, folder: Path, entry: Mapping[str, Any], opened: Iterable[Segment] = ()) -> Segment:
+        """Open the segment of a manifest entry, or take it from the segments that are `opened` already.
+
+        Segment files never change. If only the deleted documents differ, the new segment shares the open file.
+        """
+        for segment in opened:
+            if segment.entry == entry:
+                return segment
+            if all(segment.entry[name] == entry[name] for name in ("file", "size", "checksum", "documents", "tokens")):
+                return segment._with_tombstones(folder, entry)
+        return cls(folder, entry)
+
+    def _with_tombstones(self, folder: Path, entry: Mapping[str, Any]) -> Segment:
+        """The same segment with the tombstones of another entry. It shares the open file, which is not checked again."""
+        segment = copy(self)
+        segment.entry = entry
+        segment._open_tombstones(folder)
+        return segment
+
+    def _open_tombstones(self, folder: Path) -> None:
+        """Set everything that depends on which documents are deleted."""
+        deleted = self.entry.get("deleted")
         self.tombstones = Tombstones.open(folder, deleted, self.documents, len(self.terms)) if deleted else None
         self.totals = self._totals()
         self.alive = np.ones(self.documents, bool)
         if self.tombstones:
             self.alive[self.tombstones.documents] = False
-        self._check()
-        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._make)
+        # The cache does not refer to the segment. So the segment and its file are freed as soon as nobody holds them.
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(partial(_make, ref(self)))
 
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
@@ -66,12 +93,9 @@ class Segment:
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         """Return `make(segment, key)` from a cache of recently used results.
 
-        `make` must always return the same for a key.
+        `make` must always return the same for a key, and the result must not refer to the segment.
         """
         return self._remembered(make, key)
-
-    def _make(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
-        return make(self, key)
 
     def _totals(self) -> Counts:
         """The counts of the segment without deleted documents. Tokens are counted without stop words."""
@@ -450,3 +474,9 @@ class Segment:
             or np.any(self["document_of_hash"] >= self.documents)
         ):
             raise self.columns.damaged("has damaged documents")
+
+
+def _make(segment: ref[Segment], make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
+    held = segment()
+    assert held is not None, "whoever asks the cache of a segment holds the segment"
+    return make(held, key)

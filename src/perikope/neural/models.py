@@ -315,11 +315,11 @@ def hgat_signals(
             f"the store {store!r} was made with the variant {facts['variant']}, not {variant}; leave out variant, or make another store"
         )
     ranker, alpha = ranker_of(opened), facts["alpha"]
-    matches = matches.shared()
-    context = context_column(snapshot, matches, opened, ranker)
-    if alpha is None:
-        return {"context": context}
-    content = colbert_column(snapshot, matches, opened, ranker.encoder, matrix=CONTENT)
+    with matches.sharing() as shared:
+        context = context_column(snapshot, shared, opened, ranker)
+        if alpha is None:
+            return {"context": context}
+        content = colbert_column(snapshot, shared, opened, ranker.encoder, matrix=CONTENT)
     return {"content": (1 - alpha) * content, "context": alpha * context}
 
 
