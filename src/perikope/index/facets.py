@@ -22,10 +22,11 @@ from typing import cast
 import numpy as np
 import orjson
 
-from perikope.core.arrays import Array
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
-from perikope.index.layout import offsets, ranges
+from perikope.index.layout import offsets
+from perikope.index.ranges import ranges
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
@@ -147,8 +148,7 @@ class Facets:
         self._documents = documents
         self.field_names = columns.strings("facet_fields")
         self.values = columns.strings("facet_values")
-        self.first_value, self.first_document = columns["facet.first_value"], columns["facet.first_document"]
-        self._document = columns["facet.document"]
+        self.first_value, self.first_document = columns.whole("facet.first_value"), columns.whole("facet.first_document")
 
     @classmethod
     def of(cls, built: FacetBuilder, documents: int) -> Facets:
@@ -192,10 +192,11 @@ class Facets:
         """
         documents: Array
         if keys.size and int(keys[-1]) - int(keys[0]) == keys.size - 1:
-            documents = self._document[int(self.first_document[keys[0]]) : int(self.first_document[keys[-1] + 1])]
+            documents = self._columns.rows("facet.document", int(self.first_document[keys[0]]), int(self.first_document[keys[-1] + 1]))
         else:
             first, end = (self.first_document[keys + i].astype(np.int64) for i in (0, 1))
-            documents = self._document[ranges(first, end)]
+            self._columns.require_ranges(("facet.document",), first, end)
+            documents = self._columns["facet.document"][ranges(first, end)]
         if documents.size and int(documents.max()) >= self._documents:
             raise self.damaged()
         return documents
@@ -225,6 +226,7 @@ class Facets:
         Each string is the merged number of the field, then the value. `chosen` is a mask over the keys;
         `number_of_field` maps the fields of this segment to merged numbers.
         """
+        self.values.require_range(range(len(self.values)))
         lengths: Array = np.diff(self.values.ends.astype(np.int64), prepend=0)
         values_of_field: Array = np.diff(self.first_value.astype(np.int64))
         fields = np.repeat(number_of_field, values_of_field)[chosen]
@@ -251,6 +253,15 @@ class _BuiltColumns(dict[str, Array]):
 
     def strings(self, name: str) -> Strings:
         return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], name)
+
+    def whole(self, name: str) -> Array:
+        return self[name]
+
+    def rows(self, name: str, first: int, end: int) -> Array:
+        return self[name][first:end]
+
+    def require_ranges(self, names: tuple[str, ...], first: Integers, end: Integers) -> None:
+        """Nothing is verified, because nothing was read from a file."""
 
     def damaged(self, what: str) -> IndexFormatError:
         return IndexFormatError(f"the index {what}: restore it from a copy or build it again")

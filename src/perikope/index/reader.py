@@ -238,6 +238,7 @@ class Snapshot:
         keys = np.zeros((-(-longest // 8), documents.size), np.uint64)
         for segment, rows, numbers in zip(self.segments, rows_of_segment, local, strict=True):
             names = segment.document_ids
+            segment.named.require(numbers)
             keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
         # Groups are usually small, since few documents have the same score.
         if documents.size > _FEW:

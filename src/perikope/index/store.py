@@ -95,9 +95,10 @@ class Store:
 
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name = f"{columns.path}: {name}"
-        self._ends = columns[f"{name}.ends"]
-        self._first = columns[f"{name}.block_first"]
-        self._blocks = columns.strings(f"{name}.blocks")
+        self._ends = columns.whole(f"{name}.ends")
+        self._first = columns.whole(f"{name}.block_first")
+        # Every block has a checksum of its own, which is verified when it is decompressed.
+        self._blocks = columns.strings(f"{name}.blocks", verified=False)
         rising = bool(np.all(self._ends[:-1] <= self._ends[1:]) and np.all(self._first[:-1] < self._first[1:]))
         complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
         if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):

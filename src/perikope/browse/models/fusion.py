@@ -16,7 +16,7 @@ from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Nested, Range
-from perikope.index.layout import ranges
+from perikope.index.ranges import ranges
 from perikope.kernels.order import falling
 
 Normalize = Annotated[
