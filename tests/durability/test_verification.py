@@ -28,7 +28,7 @@ from tests.durability import harms
 from tests.durability.test_damage import regions
 
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
-FLIPS = 60 if "PERIKOPE_SOAK" in os.environ else 3
+FLIPS = 12 if "PERIKOPE_SOAK" in os.environ else 3
 """The number of changed bytes per column."""
 DOCUMENTS = 700
 
@@ -149,7 +149,7 @@ def test_an_error_names_the_file_and_the_column(folder):
     for place in at[:: SIZE // 2]:
         harms.flip(folder, _file(folder).name, place, 0xFF)
     with pytest.raises(IndexFormatError, match=r"segment-\S+\.columns is damaged in column 'span.start': restore it from a copy"):
-        Index.open(folder).search("pump w1")[0]  # noqa: B018 - the hit is read here
+        Index.open(folder).search("pump w1")[0]
 
 
 def test_a_search_reads_few_blocks(large):
@@ -173,7 +173,7 @@ def test_an_index_without_block_checksums_is_read(folder, right):
     assert CHECKSUMS not in _file(folder).read_bytes().decode("latin-1")
     assert _answers(folder, list(ASKED)) == right
     harms.flip(folder, _file(folder).name, regions(_file(folder))["document.length"][0], 1)
-    with pytest.raises(IndexFormatError, match="is damaged in column 'document.length'"):
+    with pytest.raises(IndexFormatError, match=r"is damaged in column 'document\.length'"):
         Index.open(folder)
 
 

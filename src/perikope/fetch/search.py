@@ -137,7 +137,8 @@ class _Search:
         """Add the best documents of a segment.
 
         `numbers` has the number of each term in the segment, or -1. `bounds` has shape (4, terms). Its rows are the
-        first list, the end of the lists, the first posting and the end of the postings of each term. `base` is the number of the segment's first document in the index.
+        first list, the end of the lists, the first posting and the end of the postings of each term. `base` is the
+        number of the segment's first document in the index.
         """
         segment.posted.require(numbers)
         lengths: _Lengths = segment.remember(_read_lengths, "")

@@ -26,7 +26,7 @@ from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
 from perikope.index.layout import offsets
-from perikope.index.ranges import ranges
+from perikope.index.ranges import portions, ranges
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
@@ -214,7 +214,7 @@ class Facets:
         """
         count = np.diff(self.first_document.astype(np.int64))
         if not alive.all():
-            for keys in _portions(self.first_document, chunk):
+            for keys in portions(self.first_document, chunk):
                 before = offsets(alive[self.documents(np.arange(keys.start, keys.stop))])
                 first = self.first_document[keys.start : keys.stop + 1].astype(np.int64)
                 count[keys.start : keys.stop] = np.diff(before[first - first[0]])
@@ -304,7 +304,7 @@ def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: 
     writer.write("facet.first_document", narrow(first_document))
 
     def documents() -> Iterator[Array]:
-        for portion in _portions(first_document, chunk):
+        for portion in portions(first_document, chunk):
             base = first_document[portion.start]
             portion_documents = np.empty(int(first_document[portion.stop] - base), np.int64)
             next_of_key = first_document[portion.start : portion.stop] - base
@@ -339,18 +339,6 @@ def _document_type(documents: int) -> np.dtype[np.unsignedinteger]:
     It depends only on how many documents there are, not on which of them have metadata.
     """
     return np.min_scalar_type(max(documents - 1, 0))
-
-
-def _portions(first: Array, chunk: int) -> Iterator[range]:
-    """Yield consecutive ranges of keys.
-
-    The keys of a range have at most `chunk` documents, unless it is a single key.
-    """
-    key, keys = 0, first.size - 1
-    while key < keys:
-        end = max(key + 1, int(np.searchsorted(first, first.dtype.type(min(int(first[key]) + chunk, int(first[-1]))), "right")) - 1)
-        yield range(key, end)
-        key = end
 
 
 def _value_bytes(data: Array, start: Array, end: Array, chunk: int) -> Iterator[Array]:
