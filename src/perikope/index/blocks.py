@@ -86,14 +86,16 @@ class Verification:
         self._extents = extents
         self._checksums = checksums
         self._end = extents[CHECKSUMS].offset if checksums is not None else 0
-        self._sound_columns: set[str] = set()
+        self._places = {name: (extent.offset, extent.width) for name, extent in extents.items()}
+        self.sound_columns: set[str] = set()
+        """The names of the columns that were verified as a whole."""
         self.state: Bytes = np.zeros(0 if checksums is None else checksums.size, np.uint8)
         """One value per block: `SOUND`, `TOUCHED` or 0; empty if the file has no block checksums."""
         self._state = self.state.data
 
     def require_column(self, name: str) -> None:
         """Verify a whole column by its own checksum, unless it was verified before."""
-        if name not in self._sound_columns and not self.verify_column(name):
+        if name not in self.sound_columns and not self.verify_column(name):
             raise damaged(self._path, f"is damaged in column {name!r}")
 
     def verify_column(self, name: str) -> bool:
@@ -103,12 +105,21 @@ class Verification:
             return False
         # Blocks that the column shares with its neighbours are not verified by this.
         self.state[-(-extent.offset >> SHIFT) : extent.end >> SHIFT] = SOUND
-        self._sound_columns.add(name)
+        self.sound_columns.add(name)
         return True
+
+    def require_row(self, name: str, row: int) -> None:
+        """Verify one value of a column, unless it was verified before."""
+        if self._checksums is not None:
+            offset, width = self._places[name]
+            # Columns begin at multiples of the widest type, so no value is in two blocks.
+            block = offset + row * width >> SHIFT
+            if self._state[block] != SOUND:
+                self._verify(block)
 
     def require(self, name: str, first: int, end: int) -> None:
         """Verify the rows of a column from `first` to `end` (exclusive), unless they were verified before."""
-        if first >= end or self._checksums is None or name in self._sound_columns:
+        if first >= end or self._checksums is None or name in self.sound_columns:
             return
         extent, state = self._extents[name], self._state
         for block in range(extent.offset + first * extent.width >> SHIFT, (extent.offset + end * extent.width - 1 >> SHIFT) + 1):
@@ -143,7 +154,7 @@ class Verification:
         then verifies them. The states are empty if there is nothing to verify.
         """
         extent = self._extents[name]
-        if self._checksums is None or name in self._sound_columns:
+        if self._checksums is None or name in self.sound_columns:
             return self.state[:0], 0
         return self.state[extent.offset >> SHIFT : (extent.end - 1 >> SHIFT) + 1], extent.offset % SIZE
 

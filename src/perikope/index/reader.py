@@ -185,6 +185,9 @@ class Snapshot:
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
         """Functions that encode queries, by the name of the vector store. `perikope.neural.models.set_query_encoder`
         adds one."""
+        self.stores: dict[str, tuple[int, Any]] = {}
+        """Open stores of vectors by name, with the time of the last change of each; `perikope.neural.models.open_store`
+        adds them. They are released with the snapshot."""
         self.languages_of_text = frozenset(language for segment in self.segments for language in segment.columns.facts["languages"])
         """The languages in which there is text, or was before documents were deleted."""
         self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]

@@ -106,7 +106,7 @@ class Segment:
 
     def row(self, column: str, number: int) -> int:
         """One value of a column, verified when it is first read."""
-        return int(self.columns.rows(column, number, number + 1)[0])
+        return self.columns.value(column, number)
 
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         """Return `make(segment, key)` from a cache of recently used results.

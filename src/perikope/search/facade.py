@@ -281,8 +281,9 @@ class Index:
         return True
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Replace the snapshot with a later one, which takes over the loaded query encoders."""
+        """Replace the snapshot with a later one, which takes over the loaded query encoders and open stores."""
         snapshot.query_encoders.update(self.snapshot.query_encoders)
+        snapshot.stores.update(self.snapshot.stores)
         self._snapshot = snapshot
 
     def _write(self) -> IndexWriter:

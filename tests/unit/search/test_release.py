@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from weakref import ref
 
+import numpy as np
 import pytest
 
 from perikope.browse.models import MODELS
 from perikope.core.errors import UsageError
 from perikope.document.tree import TreeBuilder
+from perikope.neural.models import add_vectors
 from perikope.search.facade import Index
 
 USES: dict[str, Callable[[Index], object]] = {
@@ -160,6 +162,18 @@ def test_a_closed_index_holds_no_file_once_its_results_are_dropped(index):
     del results
     assert _mapped(index.folder) == 0
     assert len(os.listdir("/proc/self/fd")) < descriptors
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="the system does not list mappings")
+def test_a_closed_index_holds_no_store_of_vectors(index):
+    add_vectors(index, "own", lambda texts: np.ones((len(texts), 4)), lambda query: np.ones(4), 4)
+    assert len(index.search("magnet", model="vectors(store=own)")) > 0
+    assert _mapped(index.folder / "neural") > 0
+    index.add(_document(20))
+    index.commit()
+    assert len(index.snapshot.stores) == 1
+    index.close()
+    assert _mapped(index.folder) == 0
 
 
 CLOSED: dict[str, Callable[[Index], object]] = {
