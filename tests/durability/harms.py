@@ -15,6 +15,7 @@ import numpy as np
 from perikope.core.array_files import hash_of
 from perikope.core.checked_json import with_checksum
 from perikope.index import manifest as manifests
+from perikope.index.blocks import CHECKSUMS
 from perikope.index.columns import MAGIC, ColumnFile, ColumnWriter
 from perikope.index.store import StoreWriter
 
@@ -135,6 +136,15 @@ def forge_footer(folder: Path, file: str, footer: str) -> None:
     tail = struct.pack("<QQI8s", offset, len(written), zlib.crc32(written), MAGIC)
     _put(folder / file, data[:offset] + written + tail)
     _register(folder, file)
+
+
+def forget_blocks(folder: Path, file: str) -> None:
+    """Remove the checksums of blocks from a file, as earlier programs wrote it."""
+    data = (folder / file).read_bytes()
+    offset, length, _ = struct.unpack_from("<QQI", data, len(data) - 28)
+    footer = json.loads(data[offset : offset + length])
+    del footer["columns"][CHECKSUMS]
+    forge_footer(folder, file, json.dumps(footer))
 
 
 def forge_manifest(folder: Path, keys: list[str | int], value: object, file: str = manifests.FILE) -> None:

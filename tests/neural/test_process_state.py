@@ -68,7 +68,7 @@ def test_a_pooled_query_takes_one_thread_and_leaves_others_their_own(tmp_path, m
         "perikope.neural.pooled_vectors.pooled",
         lambda *_, **__: inside.append((torch.get_num_threads(), threads_elsewhere())) or torch.zeros(1, 16).numpy(),
     )
-    query_vectors(index.snapshot, open_store(index.folder, "dense", "pooled"), "magnet")
+    query_vectors(index.snapshot, open_store(index.snapshot, "dense", "pooled"), "magnet")
     assert inside == [(1, (2, True))]
 
 

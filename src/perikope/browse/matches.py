@@ -7,7 +7,8 @@ order of their numbers in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -18,7 +19,8 @@ from perikope.browse.structure import Structure, Units, read_elements, read_stru
 from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
-from perikope.index.layout import OF_PASSAGE, ranges
+from perikope.index.layout import OF_PASSAGE
+from perikope.index.ranges import ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
@@ -217,6 +219,20 @@ class Matches:
         object.__setattr__(copy, "_memo", {})
         return copy
 
+    @contextmanager
+    def sharing(self) -> Iterator[Matches]:
+        """A context with `shared` matches for several models, which forget their columns at its end.
+
+        Columns refer to the matches that they were computed from. Matches that refer to them too would be freed by the
+        garbage collector only, and with them the files of an old snapshot.
+        """
+        shared = self.shared()
+        try:
+            yield shared
+        finally:
+            if shared is not self:
+                object.__setattr__(shared, "_memo", None)
+
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The result of `make()`.
 
@@ -279,6 +295,7 @@ def join(
         inside = slice(int(bounds[i]), int(bounds[i + 1]))
         if inside.stop > inside.start:
             local = numbers[inside] - snapshot.first_document[i]
+            segment.joined.require(local)
             rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
             pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
     column = _concatenate(pieces)
@@ -432,14 +449,14 @@ def _join_segment(
 
     Documents and sections are numbered within these candidates. `terms` has the segment's number of each query term, or
     -1. `rows` describes the passages or elements: the index of each one's document, and its columns. Parts are numbered
-    as in `parts`, to which new parts are added.
+    as in `parts`, to which new parts are added. The documents must be verified (`Segment.joined`).
     """
     codes = segment["document.first_code"]
-    term, position, end_occurrence = scan(segment["tokens"], *_bounds(codes, documents), terms)
+    term, position, end_occurrence = scan(segment.columns["tokens"], *_bounds(codes, documents), terms)
     first, end = _bounds(segment["document.first_section"], documents)
     document_of_section, first_section, sections = owners(first, end), np.cumsum(end - first) - (end - first), ranges(first, end)
     document_of_passage, passage = rows
-    section = {name: segment[f"section.{name}"][sections].astype(np.int64) for name in _GATHERED_OF_SECTION}
+    section = {name: segment.columns[f"section.{name}"][sections].astype(np.int64) for name in _GATHERED_OF_SECTION}
     _check_tree(segment, section["parent"], first_section, document_of_section)
     if not are_below(passage["section"], document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged tree of sections")
@@ -469,7 +486,7 @@ def _join_segment(
 def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
     """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
     first, end = _bounds(segment["document.first_passage"], documents)
-    columns = read_ranges([segment[f"passage.{name}"] for name in OF_PASSAGE], first, end)
+    columns = read_ranges([segment.columns[f"passage.{name}"] for name in OF_PASSAGE], first, end)
     return owners(first, end), dict(zip(OF_PASSAGE, columns, strict=True))
 
 
@@ -484,7 +501,7 @@ def _parts_of_passages(
     first, end = _bounds(segment["document.first_span"], documents)
     if not are_below(span, document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    label = read_of_owners(segment["span.part"], first, document_of_passage, span)
+    label = read_of_owners(segment.columns["span.part"], first, document_of_passage, span)
     low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
     if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")

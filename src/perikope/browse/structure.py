@@ -174,7 +174,8 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     first, end = frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
     count = end - first
     first_span = np.concatenate([[0], np.cumsum(count)])
-    read = read_ranges([segment[f"span.{name}"] for name in _READ], first, end)
+    segment.trees.require(documents)
+    read = read_ranges([segment.columns[f"span.{name}"] for name in _READ], first, end)
     column: dict[str, Integers] = dict(zip(_READ, read, strict=True))
     tokens = segment["document.tokens"][documents].astype(np.int64)
     # Kernels follow parents without checks, so a damaged tree must be found here.
@@ -219,7 +220,8 @@ def read_elements(
         # Lengths leave out stop words, and the index does not store lengths of elements: count the other tokens.
         codes = segment["document.first_code"]
         bounds = codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64)
-        length = count_indexed(segment["tokens"], *bounds, document, first, end)
+        segment.joined.require(documents)
+        length = count_indexed(segment.columns["tokens"], *bounds, document, first, end)
     section = section_of_span[first_span[document] + parent].astype(np.int64)
     return document, {"span": spans - first_span[document], "section": section, "first_token": first, "end_token": end, "length": length}
 

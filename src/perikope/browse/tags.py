@@ -352,7 +352,7 @@ class _TokenRanges:
             return 0, int(segment["document.tokens"][local])
         if number not in self._passages:
             self._passages[number] = {
-                segment.passage_id(local, i): (int(segment["passage.first_token"][i]), int(segment["passage.end_token"][i]))
+                segment.passage_id(local, i): (segment.row("passage.first_token", i), segment.row("passage.end_token", i))
                 for i in segment.passages_of(local)
             }
         tokens = self._passages[number].get(passage)

@@ -244,7 +244,7 @@ def _counts_in_parts(segment: Segment, local: int, parts: Parts) -> dict[str, in
     inside = np.zeros(int(segment["document.tokens"][local]), bool)
     first_span = int(segment["document.first_span"][local])
     passages, sections = segment.passages_of(local), segment.sections_of(local)
-    titled = [section for section in sections if int(segment["section.title_span"][section]) >= 0]
+    titled = [section for section in sections if segment.row("section.title_span", section) >= 0]
     columns = (
         ("passage.span", "passage.first_token", "passage.end_token", passages),
         ("section.title_span", "section.title_first", "section.title_end", titled),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 
@@ -46,7 +47,8 @@ class _FilesOfSegment:
     """Stands for a segment in conditions on a field of files."""
 
     def __init__(self, segment: Segment, field: str) -> None:
-        self._segment, self._field = segment, field
+        # The segment remembers this object. A strong reference would keep both until the garbage collector runs.
+        self._segment, self._field = ref(segment), field
         self.documents = segment.documents
         built = FacetBuilder()
         for values in _values(segment, field):
@@ -55,7 +57,9 @@ class _FilesOfSegment:
 
     def remember(self, make: Callable[[Any, Any], Any], key: Hashable) -> Any:
         """Return `make(self, key)` from the cache of the segment; see `Segment.remember`."""
-        return self._segment.remember(_make_for_files, (self._field, make, key))
+        segment = self._segment()
+        assert segment is not None, "whoever holds this object holds the segment"
+        return segment.remember(_make_for_files, (self._field, make, key))
 
 
 def _make_for_files(segment: Segment, key: tuple[str, Callable[[Any, Any], Any], Hashable]) -> Any:

@@ -51,7 +51,7 @@ from perikope.fetch.conditions import (
 from perikope.fetch.file_fields import FILE_FIELDS, FOLDER, file_fields, holder_of
 from perikope.index.facets import metadata_pairs
 from perikope.index.joined_texts import joined_ids
-from perikope.index.layout import ranges
+from perikope.index.ranges import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.strings import hash_strings
@@ -267,6 +267,7 @@ def passage_mask(
     allowed = np.ones(passages.size, bool)
     if parts is None and tags is None:
         return allowed
+    segment.joined.require(documents_of_passages)
     spans = _spans_of(segment, documents_of_passages, passages)
     for property, wanted in (("part", parts), ("tag", tags)):
         if wanted is not None:
@@ -284,6 +285,7 @@ def known_tags(snapshot: Snapshot) -> list[str]:
     """The tags of the passages in the index."""
     tags: set[str] = set()
     for segment in snapshot.segments:
+        segment.joined.require(np.arange(segment.documents))
         first = segment["document.first_passage"].astype(np.int64)
         spans = _spans_of(segment, np.repeat(np.arange(segment.documents), np.diff(first)), np.arange(first[-1]))
         tags |= {segment.labels[label] for label in np.flatnonzero(np.bincount(_labels_of(segment, "tag", spans))).tolist()}
@@ -291,8 +293,9 @@ def known_tags(snapshot: Snapshot) -> list[str]:
 
 
 def _spans_of(segment: Segment, documents: Integers, passages: Integers) -> Integers:
+    """The span of each passage. The documents of the passages must be verified (`Segment.joined`)."""
     first = segment["document.first_span"].astype(np.int64, copy=False)
-    span_in_document = segment["passage.span"][passages].astype(np.int64)
+    span_in_document = segment.columns["passage.span"][passages].astype(np.int64)
     if np.any(span_in_document >= first[documents + 1] - first[documents]):
         raise segment.columns.damaged("has a damaged column (passage.span)")
     spans: Integers = first[documents] + span_in_document
@@ -300,7 +303,7 @@ def _spans_of(segment: Segment, documents: Integers, passages: Integers) -> Inte
 
 
 def _labels_of(segment: Segment, property: str, spans: Integers) -> Array:
-    labels = segment[f"span.{property}"][spans]
+    labels = segment.columns[f"span.{property}"][spans]
     if labels.size and int(labels.max()) >= len(segment.labels):
         raise segment.columns.damaged(f"has a damaged column (span.{property})")
     return labels

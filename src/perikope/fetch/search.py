@@ -65,7 +65,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     most = max(snapshot.numbers, 1)
     search = _Search(model, terms, weights, min(documents, most), most, filter)
     for i, segment in enumerate(snapshot.segments):
-        search.add(segment, rows.bounds(i), int(snapshot.first_document[i]))
+        search.add(segment, rows.numbers[i], rows.bounds(i), int(snapshot.first_document[i]))
     numbers, sums = search.best
     candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
@@ -133,12 +133,14 @@ class _Search:
         """The numbers and sums of the best documents, unordered, including all documents that tie with the last one."""
         return self._numbers[: self._held], self._sums[: self._held]
 
-    def add(self, segment: Segment, bounds: Integers, base: int) -> None:
+    def add(self, segment: Segment, numbers: Integers, bounds: Integers, base: int) -> None:
         """Add the best documents of a segment.
 
-        `bounds` has shape (4, terms). Its rows are the first list, the end of the lists, the first posting and the end
-        of the postings of each term. `base` is the number of the segment's first document in the index.
+        `numbers` has the number of each term in the segment, or -1. `bounds` has shape (4, terms). Its rows are the
+        first list, the end of the lists, the first posting and the end of the postings of each term. `base` is the
+        number of the segment's first document in the index.
         """
+        segment.posted.require(numbers)
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
         if not tables.complete:
@@ -164,7 +166,7 @@ class _Search:
 
     def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
         """The tables, with the values of those postings of the query whose frequency has no row in the tables."""
-        postings, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.contributions.rows)
+        postings, first_rare = rare_frequencies(segment.columns["posting.frequency"], first, end, tables.contributions.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
         order = np.argsort(postings)
         postings, term = postings[order], term[order]
@@ -207,7 +209,7 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
     padded[: classes.size] = classes
     first_posting = segment["window.first_posting"]
     postings = SegmentPostings(
-        segment["posting.document"], segment["posting.frequency"], segment["window.number"],
+        segment.columns["posting.document"], segment.columns["posting.frequency"], segment.columns["window.number"],
         first_posting.view(np.uint8), first_posting.itemsize, padded, segment.documents,
     )  # fmt: skip
     return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), postings, np.zeros_like(padded), {})
@@ -271,6 +273,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     if rows < LARGE:
         return tables
     postings = segment.large_frequencies()
+    segment.columns.require_ranges(("posting.frequency",), postings, postings + 1)
     frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
     length = segment["document.length"][segment.documents_at(postings)]
     return tables.with_rare(postings, np.stack(model.of_document(frequency, length, average_length)))

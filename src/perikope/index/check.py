@@ -13,10 +13,14 @@ from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from perikope.index.facets import FacetBuilder
 from perikope.index.manifest import Manifest
+from perikope.index.ranges import portions
 from perikope.index.saved_tables import FOLDER as TABLES
 from perikope.index.segments import Segment
 from perikope.index.vector_stores import FOLDER as STORES
-from perikope.kernels.tokens import decode_tokens
+from perikope.kernels.postings import WINDOW_BITS
+
+_AT_ONCE = 1 << 20
+"""The number of rows of a column that are checked at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +89,42 @@ def _check_content(segment: Segment) -> None:
 
     Reads the whole segment.
     """
-    codes = segment["document.first_code"].astype(np.int64)
-    spans, sections = (segment[f"document.first_{kind}"].astype(np.int64) for kind in ("span", "section"))
+    _check_trees(segment)
+    _check_postings(segment)
     facets = FacetBuilder()
     for document in range(segment.documents):
-        expected = int(segment["document.tokens"][document])
-        tokens, count = decode_tokens(segment["tokens"][codes[document] : codes[document + 1]], expected + 1)
-        if count != expected or (count and int(tokens.max()) >= len(segment.terms)):
-            raise segment.columns.damaged(f"has a damaged token stream (document {document})")
-        rows = slice(spans[document], spans[document + 1])
-        parent = segment["span.parent"][rows].astype(np.int64)
-        if np.any(parent >= np.arange(parent.size)) or np.any(segment["span.end_token"][rows] > expected):
-            raise segment.columns.damaged(f"has a damaged tree (document {document})")
-        parent_section = segment["section.parent"][sections[document] : sections[document + 1]].astype(np.int64)
-        if np.any(parent_section >= np.arange(parent_section.size)):
-            raise segment.columns.damaged(f"has a damaged tree of sections (document {document})")
+        segment.tokens(document)
         segment.document_id(document)
-        segment.source(document)
         segment.text(document)
         facets.add(segment.metadata(document))
     segment.facets.check(facets)
-    for term in range(len(segment.terms)):
-        segment.postings(term)
+    for document in np.unique(segment["document.source"], return_index=True)[1].tolist():
+        segment.source(document)
+
+
+def _check_trees(segment: Segment) -> None:
+    """Raise an error if a parent does not come before its children, or if a span ends after its document."""
+    tokens = segment["document.tokens"]
+    for kind, damage in (("span", "tree"), ("section", "tree of sections")):
+        first = segment[f"document.first_{kind}"].astype(np.int64)
+        for documents in portions(first, _AT_ONCE):
+            rows = slice(first[documents.start], first[documents.stop])
+            document = np.repeat(np.arange(documents.start, documents.stop), np.diff(first[documents.start : documents.stop + 1]))
+            wrong = segment[f"{kind}.parent"][rows].astype(np.int64) >= np.arange(rows.start, rows.stop) - first[document]
+            if kind == "span":
+                wrong |= segment["span.end_token"][rows] > tokens[document]
+            if wrong.any():
+                raise segment.columns.damaged(f"has a damaged {damage} (document {document[wrong.argmax()]})")
+
+
+def _check_postings(segment: Segment) -> None:
+    """Raise an error if a posting has a document or a frequency that the segment does not have."""
+    first = segment["window.first_posting"].astype(np.int64)
+    for windows in portions(first, _AT_ONCE):
+        postings = np.arange(first[windows.start], first[windows.stop])
+        high = segment["window.number"][windows.start : windows.stop].astype(np.uint32) << np.uint32(WINDOW_BITS)
+        documents = np.repeat(high, np.diff(first[windows.start : windows.stop + 1]))
+        documents |= segment["posting.document"][postings[0] : postings[-1] + 1] if postings.size else documents
+        if documents.size and int(documents.max()) >= segment.documents:
+            raise segment.columns.damaged("has damaged postings")
+        segment.frequencies("posting.frequency", postings)

@@ -2,11 +2,12 @@
 
     magic, version                          64 bytes
     column, column, …                       each aligned to 64 bytes, little-endian
+    block_checksums                         the checksum of every block of 4,096 bytes before this column
     footer (JSON)                           type, offset, length and checksum per column; facts about the file
     footer offset, length, checksum, magic  the last 28 bytes
 
 All columns of a segment are in one file, so that only one file must be synced, mapped, checked and named in the
-manifest.
+manifest. Files of earlier programs have no `block_checksums`; programs that do not know this column ignore it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 from perikope.core import files
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
+from perikope.index.blocks import CHECKSUMS, SIZE, BlockHasher, Extent, Verification, damaged
 
 MAGIC = b"PERIKOPE"
 VERSION = 3
@@ -54,9 +56,10 @@ class ColumnWriter:
         self.path = path
         self._file = files.NewFile(path)
         self._columns: dict[str, dict[str, object]] = {}
+        self._blocks = BlockHasher()
         self._closed = False
         try:
-            self._file.write(MAGIC + struct.pack("<I", VERSION))
+            self._put(MAGIC + struct.pack("<I", VERSION))
         except BaseException:
             self._file.discard()
             raise
@@ -70,11 +73,11 @@ class ColumnWriter:
         code = np.dtype(kind).str[1:]
         if code not in _DTYPES or name in self._columns:
             raise ValueError(f"cannot write column {name!r} of type {kind}")
-        self._file.write(b"\0" * (-self._file.size % _ALIGNMENT))
+        self._put(b"\0" * (-self._file.size % _ALIGNMENT))
         offset, length, checksum = self._file.size, 0, 0
         for chunk in chunks:
             data = np.ascontiguousarray(chunk, np.dtype("<" + code)).view(np.uint8).data
-            self._file.write(data)
+            self._put(data)
             checksum = zlib.crc32(data, checksum)
             length += int(chunk.size)
         self._columns[name] = {"type": code, "offset": offset, "length": length, "checksum": checksum}
@@ -89,6 +92,8 @@ class ColumnWriter:
 
         `facts` are stored in the footer.
         """
+        self._put(b"\0" * (-self._file.size % _ALIGNMENT))
+        self.write(CHECKSUMS, self._blocks.finish())
         footer = json.dumps({"facts": dict(facts), "columns": self._columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         offset, checksum = self._file.size, zlib.crc32(footer)
         self._file.write(footer)
@@ -96,6 +101,10 @@ class ColumnWriter:
         self._file.finish()
         self._closed = True
         return {"file": self.path.name, "size": self._file.size, "checksum": checksum}
+
+    def _put(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._blocks.add(data)
 
     def __enter__(self) -> ColumnWriter:
         return self
@@ -108,8 +117,9 @@ class ColumnWriter:
 class ColumnFile(Mapping[str, Array]):
     """The columns of a file by name, memory-mapped and read-only.
 
-    The sizes and the footer are checked when the file is opened, the checksums of columns are not. `expected` is the
-    manifest entry of the file.
+    The sizes and the footer are checked when the file is opened. The values of columns are verified when they are first
+    read by `whole`, `rows` or a string of `strings`. Values that are read by name (`file[name]`) are not verified; call
+    `whole` or `require_ranges` before. `expected` is the manifest entry of the file.
     """
 
     def __init__(self, path: Path, expected: Mapping[str, Any] | None = None) -> None:
@@ -142,6 +152,7 @@ class ColumnFile(Mapping[str, Array]):
             self.facts: dict[str, Any] = dict(content["facts"])
             self._places: dict[str, dict[str, Any]] = dict(content["columns"])
             self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
+            self.verification = self._verification()
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             # The checksum is right, so the wrong footer is not due to damage.
             raise self.damaged("has a forged footer") from None
@@ -153,25 +164,69 @@ class ColumnFile(Mapping[str, Array]):
             raise self.damaged(f"lacks the column {name!r}") from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._views)
+        return (name for name in self._views if name != CHECKSUMS)
 
     def __len__(self) -> int:
-        return len(self._views)
+        return sum(1 for _ in self)
 
-    def strings(self, name: str) -> Strings:
-        """The byte strings that `ColumnWriter.write_strings` wrote under this name."""
-        return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], f"{self.path}: {name}")
+    def whole(self, name: str) -> Array:
+        """A whole column, verified. Use it for columns that are read from beginning to end."""
+        if name not in self.verification.sound_columns:
+            self._check_name(name)
+            self.verification.require_column(name)
+        return self._views[name]
+
+    def value(self, name: str, row: int) -> int:
+        """One value of a column, verified."""
+        self.verification.require_row(name, row)
+        return int(self._views[name][row])
+
+    def rows(self, name: str, first: int, end: int) -> Array:
+        """The rows of a column from `first` to `end` (exclusive), verified."""
+        self.verification.require(name, first, end)
+        return self._views[name][first:end]
+
+    def require_ranges(self, names: tuple[str, ...], first: Integers, end: Integers) -> None:
+        """Verify ranges of rows in each of the columns, so that their values can be read by name."""
+        self.verification.require_ranges(names, first, end)
+
+    def strings(self, name: str, *, verified: bool = True) -> Strings:
+        """The byte strings that `ColumnWriter.write_strings` wrote under this name.
+
+        Strings are verified when they are first read, unless `verified` is false because they have checksums of their
+        own.
+        """
+        data = f"{name}.bytes"
+        self._check_name(data)
+        return Strings(self.whole(f"{name}.ends"), self[data], f"{self.path}: {name}", self.verification if verified else None, data)
 
     def damaged_columns(self) -> list[str]:
         """The names of columns whose checksum is wrong; reads the whole file."""
-        return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place.get("checksum")]
+        return [name for name in self._views if not self.verification.verify_column(name)]
 
     def damaged(self, what: str) -> IndexFormatError:
         """Make the error for a file that cannot be used.
 
         The message is the path followed by `what`, such as `is cut short`.
         """
-        return IndexFormatError(f"{self.path} {what}: restore it from a copy or build the index again")
+        return damaged(self.path, what)
+
+    def _check_name(self, name: str) -> None:
+        if name not in self._views:
+            raise self.damaged(f"lacks the column {name!r}")
+
+    def _verification(self) -> Verification:
+        extents = {
+            name: Extent(place["offset"], view.itemsize, place["offset"] + view.nbytes, place["checksum"])
+            for (name, place), view in zip(self._places.items(), self._views.values(), strict=True)
+        }
+        checksums = self._views.get(CHECKSUMS)
+        if checksums is not None:
+            end = extents[CHECKSUMS].offset
+            others = (extent.end for name, extent in extents.items() if name != CHECKSUMS)
+            if checksums.dtype != np.uint32 or checksums.size != -(-end // SIZE) or max(others, default=0) > end:
+                raise self.damaged(f"has a damaged column {CHECKSUMS!r}")
+        return Verification(self.path, self._map, extents, checksums)
 
     def _view(self, name: str, place: Mapping[str, Any], limit: int) -> Array:
         code, offset, length = place["type"], place["offset"], place["length"]
@@ -185,12 +240,17 @@ class MissingFileError(IndexFormatError):
 
 
 class Strings:
-    """Byte strings, numbered from 0, stored end to end in one array."""
+    """Byte strings, numbered from 0, stored end to end in one array.
 
-    __slots__ = ("_name", "data", "ends")
+    A string is verified when it is first read. Before `data` is read directly, call `require` or `require_range`.
+    """
 
-    def __init__(self, ends: Array, data: Array, name: str) -> None:
+    __slots__ = ("_column", "_name", "_verification", "data", "ends")
+
+    def __init__(self, ends: Array, data: Array, name: str, verification: Verification | None = None, column: str = "") -> None:
+        """`column` is the name of the column `data` in `verification`; without these, nothing is verified."""
         self.ends, self.data, self._name = ends, data, name
+        self._verification, self._column = verification, column
         typed = ends.dtype.kind == "u" and data.dtype == np.uint8
         if not typed or (int(ends[-1]) if ends.size else 0) != data.size or bool(np.any(ends[:-1] > ends[1:])):
             raise self.damaged()
@@ -199,8 +259,22 @@ class Strings:
         return int(self.ends.size)
 
     def __getitem__(self, number: int) -> bytes:
-        begin = int(self.ends[number - 1]) if number else 0
-        return self.data[begin : int(self.ends[number])].tobytes()
+        begin, end = int(self.ends[number - 1]) if number else 0, int(self.ends[number])
+        if self._verification is not None:
+            self._verification.require(self._column, begin, end)
+        return self.data[begin:end].tobytes()
+
+    def require(self, numbers: Integers) -> None:
+        """Verify the strings with these numbers."""
+        if self._verification is not None and numbers.size:
+            begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0).astype(np.int64)
+            self._verification.require_ranges((self._column,), begin, self.ends[numbers].astype(np.int64))
+
+    def require_range(self, numbers: range) -> None:
+        """Verify consecutive strings."""
+        if self._verification is not None and numbers:
+            begin = int(self.ends[numbers.start - 1]) if numbers.start else 0
+            self._verification.require(self._column, begin, int(self.ends[numbers[-1]]))
 
     def longest(self, numbers: Integers) -> int:
         """The length in bytes of the longest string among those with these numbers; 0 if `numbers` is empty."""

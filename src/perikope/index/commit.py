@@ -129,10 +129,10 @@ class IndexWriter:
 
     Closing discards changes that were not committed. A writer that is garbage-collected with such changes gives an
     `UncommittedWarning`. `memory` is the memory for adding documents in bytes, `wait` the
-    time to wait for the lock in seconds.
+    time to wait for the lock in seconds. Open segments of the snapshot `before` are not opened again.
     """
 
-    def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
+    def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0, before: Snapshot | None = None) -> None:
         self.folder = folder
         self.memory = memory
         manifests.load(folder)
@@ -141,7 +141,7 @@ class IndexWriter:
         self._lock = take_lock(folder, wait)
         try:
             # The snapshot is opened under the lock: another writer may have committed meanwhile.
-            self._open(Snapshot.open(folder))
+            self._open(Snapshot.open(folder, before))
             if self._leftovers():
                 # A writer may have been stopped after it replaced the manifest and before this change was durable. The
                 # new manifest must be durable before files that only the old manifest names are removed.
@@ -367,7 +367,7 @@ class IndexWriter:
                 self._tidy()
             except (OSError, MemoryError, IndexFormatError):
                 with contextlib.suppress(OSError, IndexFormatError):
-                    self._open(Snapshot.open(self.folder))
+                    self._open(Snapshot.open(self.folder, self.snapshot))
         return self.snapshot
 
     def compact(self) -> Snapshot:
@@ -488,7 +488,7 @@ class IndexWriter:
         """Make these segments the content of the index, then remove the files that they replace."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
         # The segments are opened before the manifest is replaced: those that cannot be read must not be committed.
-        snapshot = Snapshot(self.folder, manifest)
+        snapshot = Snapshot(self.folder, manifest, self.snapshot.segments)
         manifest = snapshot.manifest = replace(manifest, left_out=_of_indexed_files(self.left_out, snapshot))
         if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
             raise InputError(TOO_MANY_PARTS)

@@ -22,10 +22,11 @@ from typing import cast
 import numpy as np
 import orjson
 
-from perikope.core.arrays import Array
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
-from perikope.index.layout import offsets, ranges
+from perikope.index.layout import offsets
+from perikope.index.ranges import portions, ranges
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
@@ -147,8 +148,7 @@ class Facets:
         self._documents = documents
         self.field_names = columns.strings("facet_fields")
         self.values = columns.strings("facet_values")
-        self.first_value, self.first_document = columns["facet.first_value"], columns["facet.first_document"]
-        self._document = columns["facet.document"]
+        self.first_value, self.first_document = columns.whole("facet.first_value"), columns.whole("facet.first_document")
 
     @classmethod
     def of(cls, built: FacetBuilder, documents: int) -> Facets:
@@ -192,10 +192,11 @@ class Facets:
         """
         documents: Array
         if keys.size and int(keys[-1]) - int(keys[0]) == keys.size - 1:
-            documents = self._document[int(self.first_document[keys[0]]) : int(self.first_document[keys[-1] + 1])]
+            documents = self._columns.rows("facet.document", int(self.first_document[keys[0]]), int(self.first_document[keys[-1] + 1]))
         else:
             first, end = (self.first_document[keys + i].astype(np.int64) for i in (0, 1))
-            documents = self._document[ranges(first, end)]
+            self._columns.require_ranges(("facet.document",), first, end)
+            documents = self._columns["facet.document"][ranges(first, end)]
         if documents.size and int(documents.max()) >= self._documents:
             raise self.damaged()
         return documents
@@ -213,7 +214,7 @@ class Facets:
         """
         count = np.diff(self.first_document.astype(np.int64))
         if not alive.all():
-            for keys in _portions(self.first_document, chunk):
+            for keys in portions(self.first_document, chunk):
                 before = offsets(alive[self.documents(np.arange(keys.start, keys.stop))])
                 first = self.first_document[keys.start : keys.stop + 1].astype(np.int64)
                 count[keys.start : keys.stop] = np.diff(before[first - first[0]])
@@ -225,6 +226,7 @@ class Facets:
         Each string is the merged number of the field, then the value. `chosen` is a mask over the keys;
         `number_of_field` maps the fields of this segment to merged numbers.
         """
+        self.values.require_range(range(len(self.values)))
         lengths: Array = np.diff(self.values.ends.astype(np.int64), prepend=0)
         values_of_field: Array = np.diff(self.first_value.astype(np.int64))
         fields = np.repeat(number_of_field, values_of_field)[chosen]
@@ -251,6 +253,15 @@ class _BuiltColumns(dict[str, Array]):
 
     def strings(self, name: str) -> Strings:
         return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], name)
+
+    def whole(self, name: str) -> Array:
+        return self[name]
+
+    def rows(self, name: str, first: int, end: int) -> Array:
+        return self[name][first:end]
+
+    def require_ranges(self, names: tuple[str, ...], first: Integers, end: Integers) -> None:
+        """Nothing is verified, because nothing was read from a file."""
 
     def damaged(self, what: str) -> IndexFormatError:
         return IndexFormatError(f"the index {what}: restore it from a copy or build it again")
@@ -293,7 +304,7 @@ def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: 
     writer.write("facet.first_document", narrow(first_document))
 
     def documents() -> Iterator[Array]:
-        for portion in _portions(first_document, chunk):
+        for portion in portions(first_document, chunk):
             base = first_document[portion.start]
             portion_documents = np.empty(int(first_document[portion.stop] - base), np.int64)
             next_of_key = first_document[portion.start : portion.stop] - base
@@ -328,18 +339,6 @@ def _document_type(documents: int) -> np.dtype[np.unsignedinteger]:
     It depends only on how many documents there are, not on which of them have metadata.
     """
     return np.min_scalar_type(max(documents - 1, 0))
-
-
-def _portions(first: Array, chunk: int) -> Iterator[range]:
-    """Yield consecutive ranges of keys.
-
-    The keys of a range have at most `chunk` documents, unless it is a single key.
-    """
-    key, keys = 0, first.size - 1
-    while key < keys:
-        end = max(key + 1, int(np.searchsorted(first, first.dtype.type(min(int(first[key]) + chunk, int(first[-1]))), "right")) - 1)
-        yield range(key, end)
-        key = end
 
 
 def _value_bytes(data: Array, start: Array, end: Array, chunk: int) -> Iterator[Array]:

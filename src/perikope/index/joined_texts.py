@@ -26,6 +26,7 @@ class JoinedTexts:
     @classmethod
     def of(cls, strings: Strings, numbers: range, *, fold: bool) -> JoinedTexts:
         """Join consecutive strings of a column. With `fold`, upper and lower case become one."""
+        strings.require_range(numbers)
         ends = np.concatenate([[0], strings.ends]).astype(np.int64)[numbers.start : numbers.stop + 1]
         data = np.full(int(ends[-1] - ends[0]) + ends.size, 255, np.uint8)
         is_text = np.ones(data.size, bool)

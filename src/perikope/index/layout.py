@@ -72,13 +72,6 @@ def offsets(counts: Array) -> Array:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
-def ranges(first: Array, end: Array) -> Array:
-    """Concatenate the ranges of integers from `first[i]` to `end[i]` (exclusive)."""
-    counts = end - first
-    numbers: Array = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-    return numbers
-
-
 def write_offsets(writer: ColumnWriter, name: str, counts: Array) -> None:
     """Write the offsets of consecutive groups with these sizes as a column."""
     writer.write(name, narrow(offsets(counts)))

@@ -16,7 +16,8 @@ from perikope.core.arrays import Array
 from perikope.index import layout
 from perikope.index.columns import ColumnWriter, narrow
 from perikope.index.facets import merge_facets
-from perikope.index.layout import STOP, PostingsWriter, offsets, ranges
+from perikope.index.layout import STOP, PostingsWriter, offsets
+from perikope.index.ranges import ranges
 from perikope.index.segments import Segment
 from perikope.index.store import Store, StoreWriter
 from perikope.index.tombstones import MOST, NO_COUNTS, Counts

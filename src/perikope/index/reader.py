@@ -162,10 +162,11 @@ class _TermCache:
 class Snapshot:
     """The index as one commit left it; later commits do not change it.
 
-    Documents are numbered consecutively through all segments, including deleted documents.
+    Documents are numbered consecutively through all segments, including deleted documents. Segments that another
+    snapshot has `opened` and that did not change are shared with it.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, opened: Sequence[Segment] = ()) -> None:
         self.folder = folder
         self.manifest = manifest
         if manifest.analysis.get("version") != ANALYSIS_VERSION:
@@ -178,24 +179,34 @@ class Snapshot:
         if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):
             raise IndexFormatError(f"{folder / manifests.FILE} is damaged: restore it from a copy or build the index again")
         self.analyzer = Analyzer.from_settings(manifest.analysis)
-        self.segments = [Segment(folder, entry) for entry in manifest.segments]
+        self.segments = [Segment.open(folder, entry, opened) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
         self._terms = _TermCache(self.segments)
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
         """Functions that encode queries, by the name of the vector store. `perikope.neural.models.set_query_encoder`
         adds one."""
+        self.stores: dict[str, tuple[tuple[int, ...], Any]] = {}
+        """Open stores of vectors by name, each with what identifies the file of its manifest.
+
+        `perikope.neural.models.open_store` adds them. They are released with the snapshot."""
         self.languages_of_text = frozenset(language for segment in self.segments for language in segment.columns.facts["languages"])
         """The languages in which there is text, or was before documents were deleted."""
         self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
 
     @classmethod
-    def open(cls, folder: Path) -> Snapshot:
-        """Open the snapshot of the last commit."""
+    def open(cls, folder: Path, before: Snapshot | None = None) -> Snapshot:
+        """Open the snapshot of the last commit.
+
+        With the snapshot of an earlier commit, only segments that this one lacks are opened. It is returned itself if
+        there was no later commit.
+        """
         while True:
             manifest = manifests.load(folder)
+            if before is not None and manifest == before.manifest:
+                return before
             try:
-                return cls(folder, manifest)
+                return cls(folder, manifest, before.segments if before is not None else ())
             except MissingFileError:
                 # A merge may have replaced segments after the manifest was read.
                 if manifests.load(folder).generation == manifest.generation:
@@ -231,6 +242,7 @@ class Snapshot:
         keys = np.zeros((-(-longest // 8), documents.size), np.uint64)
         for segment, rows, numbers in zip(self.segments, rows_of_segment, local, strict=True):
             names = segment.document_ids
+            segment.named.require(numbers)
             keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
         # Groups are usually small, since few documents have the same score.
         if documents.size > _FEW:

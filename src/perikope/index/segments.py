@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from perikope.core.names import running_number
 from perikope.document.tree import Place
 from perikope.index.columns import ColumnFile
 from perikope.index.facets import Facets
+from perikope.index.first_touch import FirstTouch, joined_documents, postings_of_terms, trees_of_documents
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
@@ -51,27 +54,66 @@ class Segment:
         self.facets = Facets(self.columns, self.documents)
         self._ids = self.columns.strings("ids")
         self._sources, self._source_hashes = self.columns.strings("sources"), self.columns.strings("source_hashes")
-        deleted = entry.get("deleted")
+        self.joined = joined_documents(self.columns, self.documents)
+        """Documents that were verified for a join; `require` them before kernels read their rows."""
+        self.trees = trees_of_documents(self.columns, self.documents)
+        """Documents whose trees were verified."""
+        self.named = FirstTouch(self.documents, self.document_ids.require)
+        """Documents whose ids were verified."""
+        self.posted = postings_of_terms(self.columns, len(self.terms))
+        """Terms whose postings were verified."""
+        self._open_tombstones(folder)
+        self._check()
+
+    @classmethod
+    def open(cls, folder: Path, entry: Mapping[str, Any], opened: Iterable[Segment] = ()) -> Segment:
+        """Open the segment of a manifest entry, or take it from the segments that are `opened` already.
+
+        Segment files never change. If only the deleted documents differ, the new segment shares the open file.
+        """
+        for segment in opened:
+            if segment.entry == entry:
+                return segment
+            if all(segment.entry[name] == entry[name] for name in ("file", "size", "checksum", "documents", "tokens")):
+                return segment._with_tombstones(folder, entry)
+        return cls(folder, entry)
+
+    def _with_tombstones(self, folder: Path, entry: Mapping[str, Any]) -> Segment:
+        """The same segment with the tombstones of another entry. It shares the open file without checking it again."""
+        segment = copy(self)
+        segment.entry = entry
+        segment._open_tombstones(folder)
+        return segment
+
+    def _open_tombstones(self, folder: Path) -> None:
+        """Set everything that depends on which documents are deleted."""
+        deleted = self.entry.get("deleted")
         self.tombstones = Tombstones.open(folder, deleted, self.documents, len(self.terms)) if deleted else None
         self.totals = self._totals()
         self.alive = np.ones(self.documents, bool)
         if self.tombstones:
             self.alive[self.tombstones.documents] = False
-        self._check()
-        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._make)
+        # The cache does not refer to the segment. So the segment and its file are freed as soon as nobody holds them.
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(partial(_make, ref(self)))
 
     def __getitem__(self, column: str) -> Array:
-        return self.columns[column]
+        """A whole column, verified when it is first read. For some rows of a large column, use `rows`."""
+        return self.columns.whole(column)
+
+    def rows(self, column: str, first: int, end: int) -> Array:
+        """The rows of a column from `first` to `end` (exclusive), verified when they are first read."""
+        return self.columns.rows(column, first, end)
+
+    def row(self, column: str, number: int) -> int:
+        """One value of a column, verified when it is first read."""
+        return self.columns.value(column, number)
 
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         """Return `make(segment, key)` from a cache of recently used results.
 
-        `make` must always return the same for a key.
+        `make` must always return the same for a key, and the result must not refer to the segment.
         """
         return self._remembered(make, key)
-
-    def _make(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
-        return make(self, key)
 
     def _totals(self) -> Counts:
         """The counts of the segment without deleted documents. Tokens are counted without stop words."""
@@ -83,8 +125,14 @@ class Segment:
         """The number of each term (`language:term`) in the segment, or -1 if the segment does not have the term."""
         ends = np.cumsum([len(name) for name in names], dtype=np.int64)
         data = np.frombuffer(b"".join(names), np.uint8)
-        numbers: Integers = find_names(data, ends, self["term_of_name"], self.terms.ends, self.terms.data)
-        return numbers
+        verification = self.columns.verification
+        numbers: Integers = find_names(
+            data, ends, self["term_of_name"], self.terms.ends, self.terms.data, *verification.blocks_of("terms.bytes")
+        )
+        if numbers[-1]:
+            # A damaged name may have led the search astray, so every name that was compared is verified.
+            verification.require_touched("terms.bytes")
+        return numbers[:-1]
 
     def terms_with_prefix(self, prefix: bytes) -> Array:
         """The numbers of the terms whose names begin with `prefix`, in the order of their names."""
@@ -105,8 +153,8 @@ class Segment:
         return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
 
     def numbers(self, column: str, rows: Integers) -> Integers:
-        """The values of a column at these rows; the value is 0 if the row is negative."""
-        values = self[column]
+        """The values of a column at these rows, which must be verified; the value is 0 if the row is negative."""
+        values = self.columns[column]
         if not values.size:
             return np.zeros(rows.size, np.int64)
         return np.where(rows >= 0, values.take(rows, mode="clip"), 0).astype(np.int64)
@@ -117,6 +165,8 @@ class Segment:
         The rows are documents, occurrences, passages and occurrences in passages.
         """
         first, end = self.term_windows(terms)
+        known = terms[terms >= 0]
+        self.columns.require_ranges(("term.occurrences", "term.passages", "term.passage_occurrences"), known, known + 1)
         counts = np.stack([
             self.numbers("window.first_posting", end) - self.numbers("window.first_posting", first),
             *(self.numbers(f"term.{name}", terms) for name in ("occurrences", "passages", "passage_occurrences")),
@@ -136,7 +186,7 @@ class Segment:
         """The numbers of the postings whose frequency is `LARGE` (255) or more, in ascending order."""
         postings = self["posting.frequency.large_at"]
         in_order = not np.any(postings[:-1] >= postings[1:])
-        if postings.size and (int(postings[0]) < 0 or int(postings[-1]) >= self["posting.document"].size or not in_order):
+        if postings.size and (int(postings[0]) < 0 or int(postings[-1]) >= self._size("posting.document") or not in_order):
             raise self.columns.damaged("has damaged frequencies (posting.frequency)")
         return postings
 
@@ -144,7 +194,9 @@ class Segment:
         """The document of each posting; `postings` are numbers of postings in the segment."""
         first_posting = self["window.first_posting"]
         window = np.searchsorted(first_posting, postings.astype(first_posting.dtype), "right") - 1
-        documents = (self["window.number"][window].astype(np.int64) << WINDOW_BITS) | self["posting.document"][postings]
+        self.columns.require_ranges(("window.number",), window, window + 1)
+        self.columns.require_ranges(("posting.document",), postings, postings + 1)
+        documents = (self.columns["window.number"][window].astype(np.int64) << WINDOW_BITS) | self.columns["posting.document"][postings]
         if documents.size and int(documents.max()) >= self.documents:
             raise self.columns.damaged("has damaged postings")
         return documents
@@ -161,6 +213,8 @@ class Segment:
             total += sum(chosen.values()) * frequencies
         elif chosen:
             first, end = (int(self["window.first_part"][window]) for window in self._windows(term))
+            self.columns.verification.require("part_frequency", first, end)
+            self.columns.verification.require("posting.parts", inside.start, inside.stop)
             stored = self.frequencies("part_frequency", np.arange(first, end))
             sets = self.part_sets(inside, stored.size)
             for part, weight in chosen.items():
@@ -169,22 +223,22 @@ class Segment:
         return documents.astype(np.int64), total
 
     def part_sets(self, rows: Array | slice, stored: int) -> Array:
-        """The parts of postings, as one set of bits per posting.
+        """The parts of postings, as one set of bits per posting. The rows must be verified.
 
         `stored` is the number of part frequencies of these postings; sets that contradict it are an error.
         """
-        sets = self["posting.parts"][rows].astype(np.uint64)
+        sets = self.columns["posting.parts"][rows].astype(np.uint64)
         highest = np.uint64(len(self.parts) - 1)
         if np.any((sets >> highest) > 1) or np.any(sets == 0) or int(count_stored(sets)[-1]) != stored:
             raise self.columns.damaged("has damaged parts (posting.parts)")
         return sets
 
     def frequencies(self, name: str, rows: Array) -> Array:
-        """The frequencies of a column at these rows.
+        """The frequencies of a column at these rows, which must be verified.
 
         Frequencies of `LARGE` (255) or more are read from a second column.
         """
-        values = self[name][rows].astype(np.uint32)
+        values = self.columns[name][rows].astype(np.uint32)
         large_rows, large = self[f"{name}.large_at"], self[f"{name}.large"]
         full = np.flatnonzero(values == LARGE)
         at = np.searchsorted(large_rows, rows[full])
@@ -197,7 +251,7 @@ class Segment:
         """The term number of every token of a document, in reading order."""
         first, end = self._slice("document.first_code", document)
         expected = int(self["document.tokens"][document])
-        tokens, count = decode_tokens(self["tokens"][first:end], expected + 1)
+        tokens, count = decode_tokens(self.rows("tokens", first, end), expected + 1)
         if count != expected or (count and int(tokens.max()) >= len(self.terms)):
             raise self.columns.damaged(f"has a damaged token stream (document {document})")
         checked: Array = tokens
@@ -297,7 +351,7 @@ class Segment:
         `column` has one span per section or passage, such as `passage.span`. `document`, `number` and the returned span
         are numbers in the segment.
         """
-        span = int(self[column][number])
+        span = self.row(column, number)
         first, end = self._slice("document.first_span", document)
         if span >= end - first:
             raise self.columns.damaged(f"has a damaged column ({column})")
@@ -306,13 +360,13 @@ class Segment:
     def span_id(self, document: int, span: int) -> str | None:
         """The id that a span (numbered in the segment) has in the source, or None if it has no id."""
         first, end = self._slice("document.first_id", document)
-        rows = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
+        rows = np.flatnonzero(self.rows("id.span", first, end) == span - int(self["document.first_span"][document]))
         return self._ids.text(first + int(rows[0])) if rows.size else None
 
     def span_ids(self, document: int) -> dict[int, str]:
         """The ids of a document's spans, by the number of the span in the document; spans without an id are missing."""
         first, end = self._slice("document.first_id", document)
-        return {span: self._ids.text(row) for span, row in zip(self["id.span"][first:end].tolist(), range(first, end), strict=True)}
+        return {span: self._ids.text(row) for span, row in zip(self.rows("id.span", first, end).tolist(), range(first, end), strict=True)}
 
     def span_namer(self, document: int) -> Callable[[int], str | None]:
         """A function from the number of a span in the document to the id of the span, or to None if it has no id.
@@ -320,7 +374,7 @@ class Segment:
         For many spans, this is faster than `span_id`.
         """
         first, end = self._slice("document.first_id", document)
-        row_of_span = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
+        row_of_span = dict(zip(self.rows("id.span", first, end).tolist(), range(first, end), strict=True))
         return lambda span: self._ids.text(row_of_span[span]) if span in row_of_span else None
 
     def passage_spans(self, document: int) -> dict[str, int]:
@@ -339,11 +393,11 @@ class Segment:
 
     def characters(self, span: int) -> slice:
         """The range of characters of a span (numbered in the segment) in the text of its document."""
-        return slice(int(self["span.start"][span]), int(self["span.end"][span]))
+        return slice(self.row("span.start", span), self.row("span.end", span))
 
     def label(self, property: str, span: int) -> str:
         """The `tag`, `part` or `language` of a span (numbered in the segment)."""
-        number = int(self[f"span.{property}"][span])
+        number = self.row(f"span.{property}", span)
         if number >= len(self.labels):
             raise self.columns.damaged(f"has a damaged column (span.{property})")
         return self.labels[number]
@@ -353,11 +407,12 @@ class Segment:
 
         Includes deleted documents.
         """
+        self.posted.require(np.array([term]))
         first_window, end_window = self._windows(term)
         first_posting = self["window.first_posting"][first_window : end_window + 1].astype(np.int64)
         inside = slice(int(first_posting[0]), int(first_posting[-1]))
-        high = self["window.number"][first_window:end_window].astype(np.uint32) << np.uint32(WINDOW_BITS)
-        documents = np.repeat(high, np.diff(first_posting)) | self["posting.document"][inside]
+        high = self.columns["window.number"][first_window:end_window].astype(np.uint32) << np.uint32(WINDOW_BITS)
+        documents = np.repeat(high, np.diff(first_posting)) | self.columns["posting.document"][inside]
         if documents.size and int(documents.max()) >= self.documents:
             raise self.columns.damaged("has damaged postings")
         return documents, self.frequencies("posting.frequency", np.arange(inside.start, inside.stop)), inside
@@ -370,6 +425,9 @@ class Segment:
 
     def _windows(self, term: int) -> tuple[int, int]:
         return self._slice("term.first_window", term)
+
+    def _size(self, column: str) -> int:
+        return int(self.columns[column].size)
 
     def _slice(self, column: str, number: int) -> tuple[int, int]:
         offsets = self[column]
@@ -398,9 +456,9 @@ class Segment:
                 raise self.columns.damaged(f"has a column of the wrong type ({name})")
 
     def _check(self) -> None:
-        """Check the offsets and sizes that kernels rely on.
+        """Verify and check the offsets, and check the sizes that kernels rely on.
 
-        The values in other columns are checked when they are read.
+        The values in other columns are verified and checked when they are read.
         """
         terms = len(self.terms)
         offset_columns = [
@@ -410,27 +468,27 @@ class Segment:
             ("document.first_passage", "passage.section", self.documents),
             ("document.first_id", "id.span", self.documents),
             ("term.first_window", "window.number", terms),
-            ("window.first_posting", "posting.document", self["window.number"].size),
+            ("window.first_posting", "posting.document", self._size("window.number")),
             ("facet.first_value", "facet_values.ends", len(self.facets.field_names)),
             ("facet.first_document", "facet.document", len(self.facets.values)),
         ]
         sizes = [(name, terms) for name in ("term_of_name", "term.occurrences", "term.passages", "term.passage_occurrences")]
         sizes += [(f"document.{name}", self.documents) for name in ("tokens", "length", "source")]
         sizes += [(name, self.documents) for name in ("document_hash", "document_of_hash", "document_ids.ends")]
-        sizes += [(f"span.{name}", self["span.kind"].size) for name in OF_SPAN]
-        sizes += [(f"section.{name}", self["section.parent"].size) for name in OF_SECTION]
-        sizes += [(f"passage.{name}", self["passage.section"].size) for name in OF_PASSAGE]
-        sizes += [("posting.frequency", self["posting.document"].size), ("ids.ends", self["id.span"].size)]
+        sizes += [(f"span.{name}", self._size("span.kind")) for name in OF_SPAN]
+        sizes += [(f"section.{name}", self._size("section.parent")) for name in OF_SECTION]
+        sizes += [(f"passage.{name}", self._size("passage.section")) for name in OF_PASSAGE]
+        sizes += [("posting.frequency", self._size("posting.document")), ("ids.ends", self._size("id.span"))]
         if len(self.parts) > 1:
-            offset_columns.append(("window.first_part", "part_frequency", self["window.number"].size))
-            sizes += [("posting.parts", self["posting.document"].size), ("document.part_length", self.documents * len(self.parts))]
+            offset_columns.append(("window.first_part", "part_frequency", self._size("window.number")))
+            sizes += [("posting.parts", self._size("posting.document")), ("document.part_length", self.documents * len(self.parts))]
         for name, target, count in offset_columns:
             values = self[name]
             rising = bool(np.all(values[:-1] <= values[1:]))
-            if values.size != count + 1 or values[0] != 0 or values[-1] != self[target].size or not rising:
+            if values.size != count + 1 or values[0] != 0 or values[-1] != self._size(target) or not rising:
                 raise self.columns.damaged(f"has damaged offsets ({name})")
         for name, count in sizes:
-            if self[name].size != count:
+            if self._size(name) != count:
                 raise self.columns.damaged(f"has a column of the wrong size ({name})")
         # The stop term has an empty name, so it sorts first.
         if not terms or self.terms[STOP] or self["term_of_name"][0] != STOP or int(self["term_of_name"].max()) >= terms:
@@ -444,9 +502,15 @@ class Segment:
             np.any(tokens > codes[1:] - codes[:-1])
             or np.any(lengths > tokens)
             or int(lengths.sum(dtype=np.int64)) != self.columns.facts["indexed_tokens"]
-            or self["passage.section"].size != self.columns.facts["passages"]
+            or self._size("passage.section") != self.columns.facts["passages"]
             or len(self._source_hashes) != sources
             or np.any(self["document.source"] >= sources)
             or np.any(self["document_of_hash"] >= self.documents)
         ):
             raise self.columns.damaged("has damaged documents")
+
+
+def _make(segment: ref[Segment], make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
+    held = segment()
+    assert held is not None, "whoever asks the cache of a segment holds the segment"
+    return make(held, key)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import zstandard
 
+from perikope.core.arrays import Array
 from perikope.core.errors import IndexFormatError
-from perikope.index.columns import ColumnFile, ColumnWriter, narrow
+from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
 
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
@@ -94,24 +95,25 @@ class Store:
 
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name = f"{columns.path}: {name}"
-        self._ends = columns[f"{name}.ends"]
-        self._first = columns[f"{name}.block_first"]
-        self._blocks = columns.strings(f"{name}.blocks")
+        self._ends = columns.whole(f"{name}.ends")
+        self._first = columns.whole(f"{name}.block_first")
+        # Every block has a checksum of its own, which is verified when it is decompressed.
+        self._blocks = columns.strings(f"{name}.blocks", verified=False)
         rising = bool(np.all(self._ends[:-1] <= self._ends[1:]) and np.all(self._first[:-1] < self._first[1:]))
         complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
         if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):
             raise IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")
         # No lock is needed: `lru_cache` is safe with threads, and in a child that was forked while another thread was
-        # reading.
-        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(self._read_block)
+        # reading. The cached function does not refer to the store, so the store is freed as soon as it is not used.
+        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(partial(_unpack, self._name, self._blocks, self._first, self._ends))
 
     def __len__(self) -> int:
         return int(self._ends.size)
 
     def __getitem__(self, number: int) -> bytes:
         block = int(np.searchsorted(self._first, np.uint32(number), "right")) - 1
-        begin = self._end(int(self._first[block]) - 1)
-        return self._block(block)[self._end(number - 1) - begin : self._end(number) - begin]
+        begin = _end(self._ends, int(self._first[block]) - 1)
+        return self._block(block)[_end(self._ends, number - 1) - begin : _end(self._ends, number) - begin]
 
     @property
     def blocks(self) -> int:
@@ -120,31 +122,36 @@ class Store:
 
     def raw_block(self, block: int) -> tuple[bytes, range]:
         """The compressed data of a block, and the range of the numbers of its strings."""
-        return self._blocks[block], self._strings_of(block)
+        return self._blocks[block], _strings_of(block, self._first, len(self))
 
     def lengths(self, strings: range) -> list[int]:
         """The lengths in bytes of the strings with these numbers."""
         ends = self._ends[strings.start : strings.stop].astype(np.int64)
-        lengths: list[int] = np.diff(ends, prepend=self._end(strings.start - 1)).tolist()
+        lengths: list[int] = np.diff(ends, prepend=_end(self._ends, strings.start - 1)).tolist()
         return lengths
 
-    def _strings_of(self, block: int) -> range:
-        last = int(self._first[block + 1]) if block + 1 < len(self._blocks) else len(self)
-        return range(int(self._first[block]), last)
 
-    def _end(self, number: int) -> int:
-        return int(self._ends[number]) if number >= 0 else 0
+def _strings_of(block: int, first: Array, strings: int) -> range:
+    """The numbers of the strings in a block.
 
-    def _read_block(self, block: int) -> bytes:
-        strings = self._strings_of(block)
-        size = self._end(strings[-1]) - self._end(strings[0] - 1)
-        data = self._blocks[block]
-        try:
-            # The decompressor allocates the size that the frame states, so this size must be the one in the index.
-            if zstandard.frame_content_size(data) != size or size > len(data) << _MOST_DENSE:
-                raise zstandard.ZstdError("the block and the index state different sizes")
-            return zstandard.ZstdDecompressor().decompress(data)
-        except zstandard.ZstdError as error:
-            raise IndexFormatError(
-                f"{self._name} is damaged in block {block} ({error}): restore the index from a copy or build it again"
-            ) from None
+    `first` has the first string of each block, and `strings` is how many strings there are.
+    """
+    return range(int(first[block]), int(first[block + 1]) if block + 1 < first.size else strings)
+
+
+def _end(ends: Array, number: int) -> int:
+    return int(ends[number]) if number >= 0 else 0
+
+
+def _unpack(name: str, blocks: Strings, first: Array, ends: Array, block: int) -> bytes:
+    """Decompress a block; `name` names the store in errors."""
+    strings = _strings_of(block, first, ends.size)
+    size = _end(ends, strings[-1]) - _end(ends, strings[0] - 1)
+    data = blocks[block]
+    try:
+        # The decompressor allocates the size that the frame states, so this size must be the one in the index.
+        if zstandard.frame_content_size(data) != size or size > len(data) << _MOST_DENSE:
+            raise zstandard.ZstdError("the block and the index state different sizes")
+        return zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as error:
+        raise IndexFormatError(f"{name} is damaged in block {block} ({error}): restore the index from a copy or build it again") from None

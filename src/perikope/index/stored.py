@@ -41,8 +41,8 @@ def stored_document(segment: Segment, number: int) -> Document:
 
 def _spans(segment: Segment, number: int) -> tuple[Spans, tuple[str, ...]]:
     """The tree of a document, and the labels that it uses. A segment has the labels of all its documents."""
-    rows = slice(*(int(bound) for bound in segment["document.first_span"][number : number + 2]))
-    column = {name: segment[f"span.{name}"][rows].astype(np.int32) for name in ("kind", "parent", "start", "end", *_LABELS)}
+    first, end = segment["document.first_span"][number : number + 2].tolist()
+    column = {name: segment.rows(f"span.{name}", first, end).astype(np.int32) for name in ("kind", "parent", "start", "end", *_LABELS)}
     used = sorted({0, *(label for name in _LABELS for label in column[name].tolist())})
     if used[-1] >= len(segment.labels):
         raise segment.columns.damaged(f"has damaged labels (document {number})")

@@ -120,13 +120,13 @@ def bury(segment: Any, documents: Array) -> Tombstones:
         count[0, np.unique(tokens)] += 1
         np.add.at(count[1], tokens, 1)
         for first, end in zip(
-            segment["passage.first_token"][passages.start : passages.stop].tolist(),
-            segment["passage.end_token"][passages.start : passages.stop].tolist(),
+            segment.rows("passage.first_token", passages.start, passages.stop).tolist(),
+            segment.rows("passage.end_token", passages.start, passages.stop).tolist(),
             strict=True,
         ):
             count[2, np.unique(tokens[first:end])] += 1
             np.add.at(count[3], tokens[first:end], 1)
-        lengths = segment["passage.length"][passages.start : passages.stop]
+        lengths = segment.rows("passage.length", passages.start, passages.stop)
         totals += Counts(1, int(segment["document.length"][document]), len(passages), int(lengths.sum(dtype=np.int64)))
     count[:, 0] = 0
     terms = np.flatnonzero(count[0])

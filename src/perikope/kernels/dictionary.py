@@ -7,6 +7,11 @@ import numpy as np
 from perikope.core.arrays import Bytes, Integers, Unsigned32, Unsigned64
 from perikope.kernels.jit import inner, kernel, step
 
+BLOCK_SHIFT = 12
+"""The binary logarithm of the size of a block, see `index/blocks.py`."""
+BLOCK_SOUND, BLOCK_TOUCHED = 1, 2
+"""States of blocks."""
+
 
 @inner
 def read(data: Bytes, size: int, index: int) -> int:
@@ -27,13 +32,18 @@ def find_names(
     in_order: Unsigned32,
     ends: Unsigned64,
     data: Bytes,
+    state: Bytes,
+    offset: int,
 ) -> Integers:
-    """The number of each wanted name, or -1 if it does not exist.
+    """The number of each wanted name, or -1 if it does not exist; and at the end how many unverified names were read.
 
     Name number n is `data[ends[n - 1] : ends[n]]`. `in_order` has the numbers of all names, sorted by their bytes. The
-    wanted names are stored likewise in `wanted` and `wanted_ends`.
+    wanted names are stored likewise in `wanted` and `wanted_ends`. `state` has one value per block of `data`, which
+    begins `offset` bytes after the start of the first block; see `index/blocks.py`. Blocks that are read and are not
+    `SOUND` become `TOUCHED`. An empty `state` leaves this out.
     """
-    numbers = np.empty(wanted_ends.size, np.int64)
+    numbers = np.empty(wanted_ends.size + 1, np.int64)
+    unverified = np.int64(0)
     begin = np.int64(0)
     for i in range(wanted_ends.size):
         numbers[i] = -1
@@ -41,6 +51,8 @@ def find_names(
         low, high = 0, in_order.size
         while low < high:
             middle = (low + high) // 2
+            if state.size:
+                unverified += _touch(in_order[middle], ends, state, offset)
             order = _compare(in_order[middle], ends, data, wanted, begin, end)
             if order == 0:
                 numbers[i] = in_order[middle]
@@ -50,7 +62,21 @@ def find_names(
             else:
                 high = middle
         begin = end
+    numbers[wanted_ends.size] = unverified
     return numbers
+
+
+@step
+def _touch(number: int, ends: Unsigned64, state: Bytes, offset: int) -> int:
+    """Touch the blocks of the name with this number. Returns how many of them were not verified."""
+    at = offset + (np.int64(ends[np.int64(number) - 1]) if number else np.int64(0))
+    last = offset + np.int64(ends[np.int64(number)]) - 1
+    unverified = 0
+    for block in range(at >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1 if last >= at else 0):
+        if state[block] != BLOCK_SOUND:
+            state[block] = BLOCK_TOUCHED
+            unverified += 1
+    return unverified
 
 
 @step

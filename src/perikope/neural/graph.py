@@ -220,7 +220,7 @@ def _spans_by_id(segment: Segment, local: int) -> dict[str, int]:
     first, end = (int(segment["document.first_id"][local + side]) for side in (0, 1))
     name_of = segment.span_namer(local)
     span_of_id: dict[str, int] = {}
-    for span in segment["id.span"][first:end].tolist():
+    for span in segment.rows("id.span", first, end).tolist():
         span_of_id.setdefault(name_of(span) or "", span)
     return span_of_id
 

@@ -41,7 +41,8 @@ from torch.nn import functional
 
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
-from perikope.index.layout import offsets, ranges
+from perikope.index.layout import offsets
+from perikope.index.ranges import ranges
 from perikope.neural.graph import OPENING, RELATIONS, SELF, DocumentGraph, merge_graphs
 from perikope.neural.sharing import OF_CONTEXT, OF_SELF, OF_TARGET, GraphPlan, LayerPlan, Neighbourhoods, make_plan
 

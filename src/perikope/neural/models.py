@@ -190,19 +190,17 @@ def encode_query(encoder: Encoder, text: str) -> Floats32:
     return query
 
 
-@lru_cache(maxsize=_STORES)
-def _opened(folder: Path, name: str, changed: tuple[int, ...], kind: Kind) -> VectorStore:
-    """Open a store once per `changed`, which identifies the file of its manifest."""
-    return VectorStore.open(folder, name, kind)
+def open_store(snapshot: Snapshot, name: str, *kinds: Kind) -> VectorStore:
+    """Open a store of an index; raises `UsageError` if the kind of the store is not one of `kinds`.
 
-
-def open_store(folder: Path, name: str, *kinds: Kind) -> VectorStore:
-    """Open a store of the index in `folder`; raises `UsageError` if the kind of the store is not one of `kinds`.
-
-    An open store is kept and returned again until it is updated.
+    The snapshot keeps an open store and returns it again until the manifest of the store changes.
     """
     check_name(name)
-    store = _opened(folder, name, _identity(folder / FOLDER / name / MANIFEST), kinds[0])
+    changed = _identity(snapshot.folder / FOLDER / name / MANIFEST)
+    kept = snapshot.stores.get(name)
+    if kept is None or kept[0] != changed:
+        kept = snapshot.stores[name] = changed, VectorStore.open(snapshot.folder, name, kinds[0])
+    store: VectorStore = kept[1]
     if store.kind not in kinds:
         wanted = " or ".join(kinds)
         raise UsageError(f"the store {name!r} is of kind {store.kind}, not {wanted}; rank with {_MODEL_OF_KIND[store.kind]}(store={name})")
@@ -288,7 +286,7 @@ def colbert_signals(
 ) -> Signals:
     """The signal `maxsim`: the MaxSim score of each passage with the token vectors of a store."""
     snapshot = snapshot_of(matches)
-    opened = open_store(snapshot.folder, store, "tokens")
+    opened = open_store(snapshot, store, "tokens")
     return {"maxsim": colbert_column(snapshot, matches, opened, encoder_of(opened), refine=refine)}
 
 
@@ -319,18 +317,18 @@ def hgat_signals(
     their weights.
     """
     snapshot = snapshot_of(matches)
-    opened = open_store(snapshot.folder, store, "context")
+    opened = open_store(snapshot, store, "context")
     facts = opened.facts
     if variant and variant != facts["variant"]:
         raise UsageError(
             f"the store {store!r} was made with the variant {facts['variant']}, not {variant}; leave out variant, or make another store"
         )
     ranker, alpha = ranker_of(opened), facts["alpha"]
-    matches = matches.shared()
-    context = context_column(snapshot, matches, opened, ranker)
-    if alpha is None:
-        return {"context": context}
-    content = colbert_column(snapshot, matches, opened, ranker.encoder, matrix=CONTENT)
+    with matches.sharing() as shared:
+        context = context_column(snapshot, shared, opened, ranker)
+        if alpha is None:
+            return {"context": context}
+        content = colbert_column(snapshot, shared, opened, ranker.encoder, matrix=CONTENT)
     return {"content": (1 - alpha) * content, "context": alpha * context}
 
 
@@ -353,7 +351,7 @@ def vector_signals(
 ) -> Signals:
     """The signal `similarity`: the dot product of the query vector with the vector of each passage."""
     snapshot = snapshot_of(matches)
-    opened = open_store(snapshot.folder, store, "pooled", "own")
+    opened = open_store(snapshot, store, "pooled", "own")
     return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
 
 
@@ -399,7 +397,7 @@ def set_query_encoder(index: Index | Snapshot, store: str, query_vector: QueryEn
     open, even after `commit`, `compact` and `refresh`.
     """
     snapshot = index if isinstance(index, Snapshot) else index.snapshot
-    open_store(snapshot.folder, store, "own", "pooled")
+    open_store(snapshot, store, "own", "pooled")
     snapshot.query_encoders[store] = query_vector
 
 

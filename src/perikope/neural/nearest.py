@@ -47,7 +47,7 @@ def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask)
     `allowed` (documents,) is true for documents that may be candidates. `text` is the query. Documents without passages
     are never candidates.
     """
-    opened = open_store(snapshot.folder, store, "pooled", "own", "tokens", "context")
+    opened = open_store(snapshot, store, "pooled", "own", "tokens", "context")
     vectors = query_vectors(snapshot, opened, text)
     numbers = np.flatnonzero(allowed)
     documents, scores = [np.zeros(0, np.int64)], [np.zeros(0)]

@@ -42,7 +42,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perikope.core.arrays import Integers, Mask
-from perikope.index.layout import offsets, ranges
+from perikope.index.layout import offsets
+from perikope.index.ranges import ranges
 
 OF_SELF, OF_CONTEXT, OF_TARGET = 0, 1, 2
 """The role of a component in its state: the self message, messages of neighbours, or messages of neighbours to a target

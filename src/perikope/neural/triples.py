@@ -338,7 +338,7 @@ def passages_of(segment: Segment, local: int, document: str) -> list[tuple[str, 
     for number, passage in enumerate(segment.passages_of(local)):
         span = segment.span_of("passage.span", local, passage)
         name = passage_name(document, name_of(span - first_span) or running_number(number))
-        passages.append((name, text[segment.characters(span)], paths[int(segment["passage.section"][passage])]))
+        passages.append((name, text[segment.characters(span)], paths[segment.row("passage.section", passage)]))
     return passages
 
 
@@ -346,7 +346,7 @@ def _paths(segment: Segment, local: int, text: str) -> list[tuple[str, ...]]:
     """The heading path of the passages directly in each section, by the section's number in its document."""
     paths: list[tuple[str, ...]] = []
     for section in segment.sections_of(local):
-        parent = int(segment["section.parent"][section])
+        parent = segment.row("section.parent", section)
         if parent >= len(paths):
             raise segment.columns.damaged("has a damaged column (section.parent)")
         span = segment.span_of("section.title_span", local, section)

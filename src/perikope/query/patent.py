@@ -185,14 +185,14 @@ def of_index(snapshot: Snapshot, number: int) -> Patent:
     """The document with this number in the index, as a patent."""
     segment, local = snapshot.locate(number)
     first, end = (int(place) for place in segment["document.first_span"][local : local + 2])
-    kinds = segment["span.kind"][first:end]
+    kinds = segment.rows("span.kind", first, end)
     places, id_of = segment.places(local), segment.span_namer(local)
     spans_with_text = (
         (
             segment.label("part", first + span),
             segment.label("language", first + span),
-            int(segment["span.start"][first + span]),
-            int(segment["span.end"][first + span]),
+            segment.row("span.start", first + span),
+            segment.row("span.end", first + span),
             id_of(span) or "",
             places[span].path if span in places else "",
         )

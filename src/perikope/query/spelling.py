@@ -115,6 +115,7 @@ def _terms(snapshot: Snapshot, word: str, language: str, limit: int) -> list[_Ne
     prefix = f"{language}:"
     for segment in snapshot.segments:
         numbers = segment.terms_with_prefix(prefix.encode())
+        segment.terms.require_range(range(len(segment.terms)))
         for pattern, ending in patterns:
             columns = near_names(_code_points(pattern), limit, ending, numbers, len(prefix), segment.terms.ends, segment.terms.data)
             for index, distance, left_out in zip(*(column.tolist() for column in columns), strict=True):

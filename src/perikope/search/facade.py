@@ -229,6 +229,7 @@ class Index:
 
     def commit(self) -> None:
         """Write all changes since the last commit to disk, and search the new documents from now on."""
+        _ = self.snapshot  # raises an error if the index was closed
         if self._writer is not None:
             self._show(self._writer.commit())
             self.rollback()
@@ -256,7 +257,8 @@ class Index:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if error is None:
-                self.commit()
+                if self._snapshot is not None:
+                    self.commit()
             elif self._writer is not None:
                 changes = f" ({self._writer.changes})" if self._writer.changes else ""
                 error.add_note(f"The index {self.folder} was rolled back to its last commit{changes}.")
@@ -272,21 +274,21 @@ class Index:
     def refresh(self) -> bool:
         """Open the last commit, even if another process made it. Returns whether the index has changed."""
         shown = self.snapshot
-        latest = Snapshot.open(self.folder)
-        changed = latest.manifest.generation != shown.manifest.generation
-        if changed:
-            self._show(latest)
-        return changed
+        latest = Snapshot.open(self.folder, shown)
+        if latest is shown:
+            return False
+        self._show(latest)
+        return True
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Replace the snapshot with a later one, which takes over the loaded query encoders."""
+        """Replace the snapshot with a later one, which takes over the loaded query encoders and open stores."""
         snapshot.query_encoders.update(self.snapshot.query_encoders)
+        snapshot.stores.update(self.snapshot.stores)
         self._snapshot = snapshot
 
     def _write(self) -> IndexWriter:
         if self._writer is None:
-            _ = self.snapshot  # raises an error if the index was closed
-            self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
+            self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait, before=self.snapshot)
         return self._writer
 
     @with_signature(patent_options())

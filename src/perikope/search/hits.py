@@ -189,7 +189,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
     if matches.units == "passages":
         passage = passages.start + _number_in_document(matches, row, candidate)
         return passage - 1, passage + 1
-    first, end = (segment[f"passage.{name}"][passages.start : passages.stop] for name in ("first_token", "end_token"))
+    first, end = (segment.rows(f"passage.{name}", passages.start, passages.stop) for name in ("first_token", "end_token"))
     before = int(np.count_nonzero(end <= matches.first_token_of_passage[row]))
     after = int(np.count_nonzero(first < matches.end_token_of_passage[row]))
     return passages.start + before - 1, passages.start + after

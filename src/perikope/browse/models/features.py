@@ -47,10 +47,10 @@ class Feature:
 
 
 class Sources:
-    """Computes the columns of features. Content scores that several features use are computed once."""
+    """Computes the columns of features. Shared matches compute content scores that several features use only once."""
 
     def __init__(self, matches: Matches) -> None:
-        self.matches = matches.shared()
+        self.matches = matches
 
     def content(self, unit: Unit, content: Content, statistics: CountedOver = "documents") -> Column:
         """The score of each text without context; see `content_score`."""
@@ -210,12 +210,13 @@ FEATURES: Mapping[str, Feature] = {feature.name: feature for feature in _FEATURE
 
 def features(matches: Matches, names: Iterable[str] = FEATURES) -> Signals:
     """The features with these names, each with one value per passage, not normalised."""
-    sources = Sources(matches)
     columns = {}
-    for name in names:
-        if name not in FEATURES:
-            raise unknown("feature", name, FEATURES)
-        columns[name] = FEATURES[name].column(sources).named(FEATURES[name].meaning)
+    with matches.sharing() as shared:
+        sources = Sources(shared)
+        for name in names:
+            if name not in FEATURES:
+                raise unknown("feature", name, FEATURES)
+            columns[name] = FEATURES[name].column(sources).named(FEATURES[name].meaning)
     return columns
 
 

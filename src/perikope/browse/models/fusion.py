@@ -16,7 +16,7 @@ from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Nested, Range
-from perikope.index.layout import ranges
+from perikope.index.ranges import ranges
 from perikope.kernels.order import falling
 
 Normalize = Annotated[
@@ -45,11 +45,11 @@ def scores_of_models(
     normalize: Normalize = "minmax",
 ) -> Signals:
     """The normalised score of each model. Keys are the number of the model in the list and its name, as in `1 bm25`."""
-    shared = matches.shared()
-    return {
-        f"{number} {inner.definition.name}": _NORMALIZE[normalize](inner.score(shared)).named(f"score by {inner.definition.name}")
-        for number, inner in enumerate(models, 1)
-    }
+    with matches.sharing() as shared:
+        return {
+            f"{number} {inner.definition.name}": _NORMALIZE[normalize](inner.score(shared)).named(f"score by {inner.definition.name}")
+            for number, inner in enumerate(models, 1)
+        }
 
 
 @model(scores_of_models)
@@ -91,12 +91,12 @@ def reciprocal_ranks(
 
     Keys are the number of the model in the list and its name, as in `1 bm25`.
     """
-    shared = matches.shared()
     by_id = np.argsort(matches.id_rank_of_document())
     # All passages in the order that breaks ties between equal scores: by document id, then by position.
     first = matches.first_passage_of_document
     rows = ranges(first[:-1][by_id], first[1:][by_id])
-    return {f"{number} {inner.definition.name}": _reciprocal_rank(shared, inner, k, rows) for number, inner in enumerate(models, 1)}
+    with matches.sharing() as shared:
+        return {f"{number} {inner.definition.name}": _reciprocal_rank(shared, inner, k, rows) for number, inner in enumerate(models, 1)}
 
 
 @model(reciprocal_ranks)

@@ -1,0 +1,184 @@
+"""Checksums of the blocks of a segment file, so that data is verified when it is first read.
+
+A block is 4,096 bytes of the file, counted from its start; this is the size of a page of memory. The column
+`block_checksums` is the last of the file and has the CRC-32 of every block before it. Reading a few bytes then verifies
+the page that is read anyway, and not a column of gigabytes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perikope.core.arrays import Array, Bytes, Integers
+from perikope.core.errors import IndexFormatError
+from perikope.index.ranges import ranges
+from perikope.kernels.dictionary import BLOCK_SHIFT as SHIFT
+from perikope.kernels.dictionary import BLOCK_SOUND as SOUND
+from perikope.kernels.dictionary import BLOCK_TOUCHED as TOUCHED
+
+CHECKSUMS = "block_checksums"
+"""The name of the column that has the checksums."""
+SIZE = 1 << SHIFT
+"""The size of a block in bytes."""
+
+
+class BlockHasher:
+    """Computes the checksums of blocks while a file is written."""
+
+    def __init__(self) -> None:
+        self._checksums = array("I")
+        self._filled = 0
+        self._checksum = 0
+
+    def add(self, data: bytes | memoryview) -> None:
+        """Add the next bytes of the file."""
+        view = memoryview(data)
+        at = 0
+        while at < len(view):
+            piece = view[at : at + SIZE - self._filled]
+            self._checksum = zlib.crc32(piece, self._checksum)
+            self._filled += len(piece)
+            at += len(piece)
+            if self._filled == SIZE:
+                self._end_block()
+
+    def finish(self) -> Array:
+        """The checksums of all blocks. The last block may be shorter than the others."""
+        if self._filled:
+            self._end_block()
+        return np.array(self._checksums, np.uint32)
+
+    def _end_block(self) -> None:
+        self._checksums.append(self._checksum)
+        self._filled = self._checksum = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a column is in its file, and the checksum of its bytes."""
+
+    offset: int
+    width: int
+    """Bytes per value."""
+    end: int
+    """The offset of the first byte after the column."""
+    checksum: int
+
+
+class Verification:
+    """What was verified of an open file: blocks, and whole columns.
+
+    Data is verified when it is first required. All methods may be called by many threads: at worst, a block is verified
+    twice. A file without block checksums is verified only where a whole column is required.
+    """
+
+    def __init__(self, path: Path, data: mmap.mmap, extents: Mapping[str, Extent], checksums: Array | None) -> None:
+        """`checksums` has the checksum of each block, or is None."""
+        self._path = path
+        self._data = memoryview(data)
+        self._extents = extents
+        self._checksums = checksums
+        self._end = extents[CHECKSUMS].offset if checksums is not None else 0
+        self._places = {name: (extent.offset, extent.width) for name, extent in extents.items()}
+        self.sound_columns: set[str] = set()
+        """The names of the columns that were verified as a whole."""
+        self.state: Bytes = np.zeros(0 if checksums is None else checksums.size, np.uint8)
+        """One value per block: `SOUND`, `TOUCHED` or 0; empty if the file has no block checksums."""
+        self._state = self.state.data
+
+    def require_column(self, name: str) -> None:
+        """Verify a whole column by its own checksum, unless it was verified before."""
+        if name not in self.sound_columns and not self.verify_column(name):
+            raise damaged(self._path, f"is damaged in column {name!r}")
+
+    def verify_column(self, name: str) -> bool:
+        """Whether a whole column has its checksum. It is read even if it was verified before."""
+        extent = self._extents[name]
+        if zlib.crc32(self._data[extent.offset : extent.end]) != extent.checksum:
+            return False
+        # Blocks that the column shares with its neighbours are not verified by this.
+        self.state[-(-extent.offset >> SHIFT) : extent.end >> SHIFT] = SOUND
+        self.sound_columns.add(name)
+        return True
+
+    def require_row(self, name: str, row: int) -> None:
+        """Verify one value of a column, unless it was verified before."""
+        if self._checksums is not None:
+            offset, width = self._places[name]
+            # Columns begin at multiples of the widest type, so no value is in two blocks.
+            block = offset + row * width >> SHIFT
+            if self._state[block] != SOUND:
+                self._verify(block)
+
+    def require(self, name: str, first: int, end: int) -> None:
+        """Verify the rows of a column from `first` to `end` (exclusive), unless they were verified before."""
+        if first >= end or self._checksums is None or name in self.sound_columns:
+            return
+        extent, state = self._extents[name], self._state
+        for block in range(extent.offset + first * extent.width >> SHIFT, (extent.offset + end * extent.width - 1 >> SHIFT) + 1):
+            if state[block] != SOUND:
+                self._verify(block)
+
+    def require_ranges(self, names: tuple[str, ...], first: Integers, end: Integers) -> None:
+        """Verify several ranges of rows in each of the columns. Ranges may be empty or overlap."""
+        if self._checksums is None or not first.size:
+            return
+        extents = [self._extents[name] for name in names]
+        offset, width = (np.array([getattr(extent, name) for extent in extents], np.int64)[:, None] for name in ("offset", "width"))
+        first_block = offset + first * width >> SHIFT
+        last_block = np.where(end > first, offset + end * width - 1 >> SHIFT, first_block - 1)
+        self._require_blocks(first_block.ravel(), last_block.ravel())
+
+    def _require_blocks(self, first: Integers, last: Integers) -> None:
+        """Verify ranges of blocks; both `first` and `last` are included."""
+        # Most ranges are in one block, and most blocks were verified before.
+        blocks = first[last >= first]
+        longer = last > first
+        if longer.any():
+            blocks = np.concatenate([blocks, ranges(first[longer] + 1, last[longer] + 1)])
+        unverified = blocks[self.state[blocks] != SOUND]
+        for block in np.unique(unverified).tolist() if unverified.size else ():
+            self._verify(block)
+
+    def blocks_of(self, name: str) -> tuple[Bytes, int]:
+        """The states of the blocks of a column, for a kernel, and the offset of the column in the first of them.
+
+        The kernel sets the state of every block that it reads to `TOUCHED`, unless it is `SOUND`. `require_touched`
+        then verifies them. The states are empty if there is nothing to verify.
+        """
+        extent = self._extents[name]
+        if self._checksums is None or name in self.sound_columns:
+            return self.state[:0], 0
+        return self.state[extent.offset >> SHIFT : (extent.end - 1 >> SHIFT) + 1], extent.offset % SIZE
+
+    def require_touched(self, name: str) -> None:
+        """Verify the blocks of a column that a kernel has touched."""
+        extent = self._extents[name]
+        first = extent.offset >> SHIFT
+        for block in np.flatnonzero(self.state[first : (extent.end - 1 >> SHIFT) + 1] == TOUCHED).tolist():
+            self._verify(first + block)
+
+    def _verify(self, block: int) -> None:
+        assert self._checksums is not None
+        end = min((block + 1) << SHIFT, self._end)
+        if zlib.crc32(self._data[block << SHIFT : end]) != self._checksums[block]:
+            # The damage may be in another column, between columns, or in the checksums of blocks.
+            for name, extent in self._extents.items():
+                if extent.offset < end and block << SHIFT < extent.end:
+                    self.require_column(name)
+        self._state[block] = SOUND
+
+
+def damaged(path: Path, what: str) -> IndexFormatError:
+    """Make the error for a file that cannot be used.
+
+    The message is the path followed by `what`, such as `is cut short`.
+    """
+    return IndexFormatError(f"{path} {what}: restore it from a copy or build the index again")
