@@ -20,7 +20,6 @@ from perikope.core.arrays import Floats32
 from perikope.index.check import check
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_tables, read_table, write_table
-from perikope.neural import models
 from perikope.neural.models import add_vectors, open_store, set_query_encoder
 from perikope.neural.stores.check import check_stores
 from perikope.neural.stores.store import VectorStore, document_key, written_passages
@@ -117,12 +116,11 @@ def unknown_files(folder: Path) -> tuple[str, ...]:
 
 def look(folder: Path) -> str:
     """A checksum of everything that a search reads of store and table; raises the errors of reading."""
-    models._opened.cache_clear()  # a store that is open already does not read its files again
     index = Index.open(folder)
     snapshot = index.snapshot
     set_query_encoder(snapshot, STORE, query_vector)
     results = index.search(QUERY, model=MODEL, documents="all", k=100)
-    store = open_store(folder, STORE, "own")
+    store = open_store(snapshot, STORE, "own")
     packed = store.find(snapshot, np.flatnonzero(np.concatenate([segment.alive for segment in snapshot.segments])))
     vectors = [[part.tolist() for part in packed.vectors(passage)] for passage in range(packed.passages)]
     table = read_table(TABLE, "tags", folder)

@@ -39,8 +39,7 @@ def problems(folder: Path) -> list[str]:
 
 def look(folder: Path) -> str:
     """A checksum of what a search finds with the store."""
-    for cached in (models._opened, models._loaded_encoder):
-        cached.cache_clear()  # a store or an encoder that is open already does not read its files again
+    models._loaded_encoder.cache_clear()  # an encoder that is loaded already does not read its files again
     results = Index.open(folder).search(QUERY, model=f'colbert(store="{STORE}")', documents="all", k=100)
     return f"{zlib.crc32(repr(results.names()).encode()):08x}"
 
