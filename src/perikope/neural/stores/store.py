@@ -67,6 +67,7 @@ class VectorStore:
             message = f"is not a store of vectors, or is damaged ({type(error).__name__}): {MAKE_AGAIN}"
             raise InputError(message, path=folder) from None
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
+        self._missing_in: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
 
     @classmethod
     def open(cls, index: Path, name: str, kind: Kind = "tokens") -> VectorStore:
@@ -135,8 +136,12 @@ class VectorStore:
         }
 
     def missing(self, snapshot: Snapshot) -> int:
-        """The number of documents of an index that have no vectors in the store."""
-        return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
+        """The number of documents of an index that have no vectors in the store. It is counted once per snapshot."""
+        missing = self._missing_in.get(snapshot)
+        if missing is None:
+            missing = sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
+            self._missing_in[snapshot] = missing
+        return missing
 
     def updated_by(self, index: Path) -> str:
         """What adds the missing vectors to the store: a command or, for vectors that the user supplied, a function."""
