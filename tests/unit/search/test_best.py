@@ -76,7 +76,9 @@ def test_documents_without_vectors_are_noted_and_words_rank(index):
     results = index.search("magnet rotor")
     assert results.model == "coverage"
     assert len(results.notes) == 1
-    assert HYBRID in results.notes[0] and "1 document has no vectors" in results.notes[0] and "add_vectors" in results.notes[0]
+    assert HYBRID in results.notes[0]
+    assert "1 document has no vectors" in results.notes[0]
+    assert "add_vectors" in results.notes[0]
     with_vectors(index)
     assert index.search("magnet rotor").model == HYBRID
 
@@ -103,7 +105,8 @@ def test_an_own_default_that_cannot_rank_is_passed_over_with_one_note(index):
     save_own_default(index.folder, "fuse(models=[coverage,vectors(store=gone)])", {})
     results = index.search("magnet rotor")
     assert results.model == "coverage"
-    assert len(results.notes) == 1 and "gone" in results.notes[0]
+    assert len(results.notes) == 1
+    assert "gone" in results.notes[0]
     assert with_vectors(index).search("magnet rotor").model == HYBRID
 
 
@@ -178,7 +181,8 @@ def test_run_names_the_model_and_writes_it(index, capsys, tmp_path):
     save_own_default(index.folder, "coverage(b=0.25)", {})
     (tmp_path / "topics.tsv").write_text("1\tmagnet\n")
     out = run(capsys, "run", index.folder, tmp_path / "topics.tsv", "--out", tmp_path / "my.run")[1]
-    assert "ranked with coverage(" in out and "b=0.25" in out
+    assert "ranked with coverage(" in out
+    assert "b=0.25" in out
     assert (tmp_path / "my.run").read_text().split()[5] == "coverage"
 
 
