@@ -125,7 +125,7 @@ def command(
     keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
     counts = {field: results.facets(field) for field in facets}
-    if options.model == BEST:
+    if options.model == BEST and len(results):
         click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
