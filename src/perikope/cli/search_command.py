@@ -125,12 +125,13 @@ def command(
     keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
     counts = {field: results.facets(field) for field in facets}
+    documents = results.documents(document_ranking, options.k, offset=options.offset) if document_ranking else []
     if options.model == BEST and len(results):
         click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
-        show_documents(results.documents(document_ranking, options.k, offset=options.offset), form, out, results.model)
+        show_documents(documents, form, out, results.model)
     elif for_model is not None:
         show_for_model(results, for_model, form == "json")
     else:
