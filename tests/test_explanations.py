@@ -30,6 +30,7 @@ EXPLAINED = {
     "position_prior(base=bm25)": ["weight of its position in the description", "'rotor' occurs 1×"],
     "first_section": ["in the first section", "fetch score of the document"],
     "first_matching_section": ["in the first section with a query term", "fetch score of the document"],
+    "coverage": ["'rotor' occurs 1×", "is in a title above", "beside", "in the document", "not covered by the passage"],
     "fuse": ["score by bm25", "score by qsf_v_title", "'rotor' occurs 1×"],
     "rrf": ["rank 1 by bm25, whose score is", "idf over passages", "Sim(q, passage with titles)"],
     "learned": ["learned score"],

@@ -38,7 +38,7 @@ def test_fusion_is_learned_measured_and_used(files, capsys):
     assert code == 1, "a topic without judgements was passed over"
     assert "topic q5: nothing is judged relevant" in err
     systems = {line.split("  ")[0] for line in out.splitlines()[1:-1]}
-    assert systems == {"learned, held out", "qsf_v_title", "bm25", "rrf"}
+    assert systems == {"learned, held out", "coverage", "bm25", "rrf"}
     assert "learned from 5 topics into" in out
     before = (files / "idx" / "tables" / "mine.json").read_bytes()
     run(capsys, "learn", "fusion", *given(files), "--name", "mine", "--folds", 5, "--compare", "bm25", "--compare", "rrf")

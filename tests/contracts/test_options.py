@@ -26,7 +26,7 @@ from perikope.fetch import Candidates
 from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
-from perikope.search.options import GROUPS, OPTIONS, RECIPE, TOPIC, SearchOptions, json_schema, options_on
+from perikope.search.options import GROUPS, LEXICAL, OPTIONS, RECIPE, TOPIC, SearchOptions, json_schema, options_on
 from perikope.search.recipe_files import toml_value
 from tests.cli.test_commands import run
 from tests.support.patents import families
@@ -234,7 +234,7 @@ def test_experiments_have_every_option_of_recipes(index, tmp_path):
     for name in tried:
         for system, options in ((f"{name} with", {**CASES[name].base, name: CASES[name].value}), (f"{name} without", CASES[name].base)):
             given = {key: value for key, value in options.items() if key not in ("model", "documents")}
-            model = options.get("model", "qsf_v_title")
+            model = options.get("model", LEXICAL)
             lines += ["[[systems]]", f"name = {json.dumps(system)}", f"model = {json.dumps(model)}", f"options = {toml_value(given)}"]
     (tmp_path / "e.toml").write_text("\n".join(lines) + "\n")
     run_experiment(load_plan(str(tmp_path / "e.toml")), tmp_path / "out", workers=1)

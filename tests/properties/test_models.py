@@ -30,6 +30,8 @@ def plain_scores(documents, text, model):
         return {}
     if model == "bm25":
         return {key: plain.passage_score(query, d.of_span(p)) for key, (d, p) in passages.items() if set(query) & set(d.of_span(p))}
+    if model == "coverage":
+        return {key: plain.coverage(query, d, p) for key, (d, p) in passages.items()}
     if model.startswith("psg"):
         psg = {key: plain.psg(query, d.of_span(p)) for key, (d, p) in passages.items()}
         if model == "psg":
@@ -52,7 +54,8 @@ def plain_scores(documents, text, model):
 
 
 @pytest.mark.parametrize(
-    "model", ["bm25", "psg", "psg_doc", 'psg_doc(normalize="document")', 'psg_doc(normalize="minmax")', "qsf_v", "qsf_v_title"]
+    "model",
+    ["bm25", "psg", "psg_doc", 'psg_doc(normalize="document")', 'psg_doc(normalize="minmax")', "qsf_v", "qsf_v_title", "coverage"],
 )
 @examples(40)
 @given(documents=collections(), query=queries, cuts=st.lists(st.integers(0, 5), max_size=1))

@@ -96,6 +96,33 @@ class PlainCollection:
         counts = Counter(terms)
         return sum(math.log(counts[t] + 1) * math.log(len(self.documents) / self.document_frequency[t]) for t in query if counts[t])
 
+    def coverage(
+        self, query: dict[str, float], d: PlainDocument, passage: int, k1=1.2, b=0.5, titles=1.0, neighbors=0.1, document=0.8
+    ) -> float:
+        """The score of the model `coverage`: what the passage and its context leave uncovered of each term, from 1."""
+
+        def covered(count: int, length: int, average: float) -> float:
+            return count / (count + k1 * (1 - b + b * length / max(average, 1e-9))) if count else 0.0
+
+        def idf(units: int, holding: int) -> float:
+            return math.log(1 + (units - holding + 0.5) / (holding + 0.5))
+
+        at = d.passages.index(passage)
+        beside = Counter(term for other in d.passages[max(at - 1, 0) : at] + d.passages[at + 1 : at + 2] for term in d.of_span(other))
+        above = {term for section in d.ancestors(passage) for term in d.title_terms(section)}
+        own, whole = Counter(d.of_span(passage)), Counter(d.all_terms)
+        passage_length = sum(self.passage_occurrences.values()) / len(self.passages)
+        total = 0.0
+        for term, weight in query.items():
+            of_passage = idf(len(self.passages), self.passage_frequency[term])
+            share = min(1.0, idf(len(self.documents), self.document_frequency[term]) / of_passage)
+            by_passage = covered(own[term], sum(own.values()), passage_length)
+            by_titles = titles * math.sqrt(share) if term in above else 0.0
+            by_neighbors = neighbors * beside[term] / (beside[term] + k1)
+            by_document = document * share * covered(whole[term], sum(whole.values()), self.tokens / len(self.documents))
+            total += weight * of_passage * (1 - (1 - by_passage) * (1 - by_titles) * (1 - by_neighbors) * (1 - by_document))
+        return total
+
     def sim(self, query: dict[str, float], terms: list[str], mu: float = 1000.0) -> float:
         seen = {term: weight for term, weight in query.items() if self.occurrences[term]}
         counts, total = Counter(terms), sum(seen.values())

@@ -57,9 +57,9 @@ def command(index: str, **options: Any) -> int:
     \b
     Examples:
       perikope encode idx
-      perikope search idx "magnetic coupling" --recipe hybrid
+      perikope search idx "magnetic coupling"
       perikope encode idx --encoder my-ranker --name mine
-      perikope search idx "magnetic coupling" --model 'fuse(models=[qsf_v_title,hgat(store=mine)])'
+      perikope search idx "magnetic coupling" --model 'hybrid(store=mine)'
     """
     from pathlib import Path
 

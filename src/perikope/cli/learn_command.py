@@ -11,6 +11,7 @@ import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, threads_option, topic_options
 from perikope.cli.output import count, printable, progress, show_problems, show_warning
+from perikope.search.options import LEXICAL
 
 if TYPE_CHECKING:
     from perikope.browse.models.features import FeatureNormalization
@@ -145,7 +146,7 @@ def _show_unknown(passages: Sequence[str]) -> None:
 @click.option("--name", "--save", "name", required=True, metavar="NAME", help=_NAME_HELP)
 @threads_option
 @topic_options
-@search_options(without={"offset"}, k=1000, help={"k": "Number of returned passages per topic."})
+@search_options(without={"offset"}, k=1000, model=LEXICAL, help={"k": "Number of returned passages per topic."})
 def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, search: GivenSearch, **reading: str) -> int:
     """Learn ten weights, one for the passages in each tenth of a description (Gobeill and Ruch 2012).
 
@@ -210,7 +211,7 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices."),
             threads_option,
             topic_options,
-            search_options(without=("k", "offset"), help={"model": "Model whose top passages are training examples."}),
+            search_options(without=("k", "offset"), model=LEXICAL, help={"model": "Model whose top passages are training examples."}),
         )
     ):
         function = option(function)

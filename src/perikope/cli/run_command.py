@@ -80,10 +80,10 @@ def command(
     from perikope.evaluation.io.runs import ranking_in, write_run
     from perikope.evaluation.io.topics import read_topics
     from perikope.search.batch import search_topics
+    from perikope.search.best import best_model
     from perikope.search.facade import Index
 
     started = time.perf_counter()
-    model = parse_model(search.options.model)
     if document_ranking and run_format != "trec":
         raise UsageError(f"--run-format {run_format} is for passages; leave --document-ranking out, or use --run-format trec")
     notes: list[str] = []
@@ -91,8 +91,11 @@ def command(
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     without: list[str] = []
+    opened = Index.open(index)
+    best = best_model(opened.snapshot, search.options)
+    model = parse_model(search.options.model) if best is None else best.model
     rankings = search_topics(
-        Index.open(index),
+        opened,
         search.with_candidates(known_topics),
         without.append,
         threads=threads or None,

@@ -11,7 +11,7 @@ import click
 from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options
 from perikope.cli.output import count, printable
 from perikope.cli.search_output import FILES, chosen_form, show_documents, show_facets, show_for_model, show_hits
-from perikope.search.options import OPTIONS
+from perikope.search.options import BEST, OPTIONS
 
 if TYPE_CHECKING:
     from perikope.query.topic import Topic
@@ -125,10 +125,13 @@ def command(
     keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
     counts = {field: results.facets(field) for field in facets}
+    documents = results.documents(document_ranking, options.k, offset=options.offset) if document_ranking else []
+    if options.model == BEST and len(results):
+        click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
-        show_documents(results.documents(document_ranking, options.k, offset=options.offset), form, out)
+        show_documents(documents, form, out, results.model)
     elif for_model is not None:
         show_for_model(results, for_model, form == "json")
     else:

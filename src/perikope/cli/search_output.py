@@ -68,10 +68,13 @@ def show_hits(results: Results, form: str, out: str, *, context: bool, full: boo
         click.echo("\n\n".join(show(hit, context=context, full=full, language=results.of_several_languages) for hit in results))
 
 
-def show_documents(documents: list[RankedDocument], form: str, out: str) -> None:
-    """Print one line per document, with its date and title, or write the documents in another form."""
+def show_documents(documents: list[RankedDocument], form: str, out: str, model: str) -> None:
+    """Print one line per document, with its date and title, or write the documents in another form.
+
+    `model` is the model that ranked the passages; JSON names it.
+    """
     if form == "json":
-        _write_lines((_json(document.to_dict()) for document in documents), out)
+        _write_lines((_json({**document.to_dict(), "model": model}) for document in documents), out)
     elif form:
         from perikope.search.exports import export
         from perikope.search.hits import RankedDocument
@@ -96,7 +99,7 @@ def _date(document: RankedDocument) -> str:
 def show_for_model(results: Results, words: int, as_json: bool) -> None:
     """Print the hits as one text of at most `words` words."""
     text = results.context(words)
-    click.echo(_json(asdict(text)) if as_json else verbatim(text.text), nl=bool(text.text) or as_json)
+    click.echo(_json({**asdict(text), "model": results.model}) if as_json else verbatim(text.text), nl=bool(text.text) or as_json)
     if text.needed:
         click.echo(f"perikope: note: no hit fits into {words} words; the best hit alone needs {text.needed}", err=True)
 

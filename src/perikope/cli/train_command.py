@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from perikope.cli.options import GroupedCommand
 from perikope.cli.output import count, printable
 from perikope.core.files import make_folder, replacing
+from perikope.search.options import LEXICAL
 
 if TYPE_CHECKING:
     from perikope.neural.collection import Collection
@@ -141,7 +142,7 @@ _GROUPS = {
     help="Number of triples per relevant passage in one epoch, each with newly drawn irrelevant passages; 1000 in the paper.",
 )  # fmt: skip
 @click.option(
-    "--ranked-by", default="qsf_v_title", show_default=True, metavar="MODEL",
+    "--ranked-by", default=LEXICAL, show_default=True, metavar="MODEL",
     help="Model whose best results are the irrelevant passages of --negatives-from ranked.",
 )  # fmt: skip
 @click.option(

@@ -13,7 +13,7 @@ import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
 from perikope.cli.output import count, show_problems, show_warning
-from perikope.search.options import OPTIONS, RECIPE
+from perikope.search.options import LEXICAL, OPTIONS, RECIPE
 
 if TYPE_CHECKING:
     from perikope.browse.models import Model
@@ -81,7 +81,7 @@ _GROUPS = {
     metavar="N",
     help="Number of folds of the cross-validation; 0 for no cross-validation.",
 )
-@click.option("--model", default="", metavar="NAME(…)", help="Model whose parameters are tuned.  [default: qsf_v_title]")
+@click.option("--model", default="", metavar="NAME(…)", help=f"Model whose parameters are tuned.  [default: {LEXICAL}]")
 @click.option(
     "--sweep",
     default="",
@@ -97,7 +97,10 @@ _GROUPS = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(
-    without=("model", "offset"), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
+    without=("model", "offset"),
+    k=1000,
+    model=LEXICAL,
+    help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."},
 )
 def command(index: str, topics: str, qrels: str, search: GivenSearch, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.

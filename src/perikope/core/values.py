@@ -94,6 +94,8 @@ class Notation(Text):
     parser then also accepts functions that define such an object."""
     required: bool = False
     """Whether an empty text is an error. Otherwise an empty text means that the option is not used."""
+    words: tuple[str, ...] = ()
+    """Words that are accepted in addition to texts in the notation. They are not parsed."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
@@ -106,9 +108,9 @@ class Notation(Text):
             if not self.object_type or not (callable(value) or isinstance(value, _imported(self.object_type))):
                 raise self.refuse(name, value)
             return str(_imported(self.parser)(value))
-        if value:
+        if value and value not in self.words:
             _imported(self.parser)(value)
-        elif self.required:
+        elif not value and self.required:
             raise UsageError(f"{name} is empty; give a value, or leave it out")
         return value
 

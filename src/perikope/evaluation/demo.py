@@ -19,9 +19,10 @@ from perikope.evaluation.io.judgements import Judgements, read_judgements
 from perikope.evaluation.io.topics import read_topics
 from perikope.query.topic import Topic
 from perikope.search.facade import Hit, Index
+from perikope.search.options import LEXICAL
 
 WITHOUT_CONTEXT = "bm25"
-WITH_CONTEXT = "qsf_v_title"
+WITH_CONTEXT = LEXICAL
 DEMONSTRATED = 3
 """The number of topics that the demonstration shows; the others are for measuring."""
 

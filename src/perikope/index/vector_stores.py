@@ -19,6 +19,11 @@ def store_names(index: Path) -> list[str]:
     return sorted(store.name for store in folder.iterdir() if (store / MANIFEST).is_file()) if folder.is_dir() else []
 
 
+def has_store(index: Path, name: str) -> bool:
+    """Whether an index has a store with this name."""
+    return (index / FOLDER / name / MANIFEST).is_file()
+
+
 def store_kind(index: Path, name: str) -> str:
     """The kind of a store, such as `tokens` or `pooled`; `damaged` if its manifest cannot be read."""
     try:

@@ -1,4 +1,4 @@
-"""Models that score passages by a store of vectors: `colbert`, `hgat`, and `vectors` for one vector per passage.
+"""Models that score passages by a store of vectors: `colbert`, `hgat`, `vectors` for one vector per passage, `hybrid`.
 
 These models score every passage of the candidate documents, even passages without a word of the query. They can be
 fused with lexical models: `fuse(models=[bm25,colbert(store=minilm)])`. Torch is imported when the first query is
@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from perikope.browse.matches import Matches
-from perikope.browse.models import Signals, model
-from perikope.browse.signals import Column, Node, sum_of
+from perikope.browse.models import Signals, model, parse_model
+from perikope.browse.signals import Column, Node, sum_of, z_score
 from perikope.core.arrays import Floats, Floats32, Integers
-from perikope.core.errors import UsageError
+from perikope.core.errors import MissingExtra, PerikopeError, UsageError
+from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Range
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.maxsim import max_sim, refined_max_sim
 from perikope.neural.stores.codebook import PackedVectors
-from perikope.neural.stores.manifest import CONTENT, VECTORS, Kind
+from perikope.neural.stores.manifest import CONTENT, KINDS, VECTORS, Kind
 from perikope.neural.stores.store import VectorStore, written_passages
 from perikope.neural.threads import single_threaded
+from perikope.search.options import LEXICAL
 
 if TYPE_CHECKING:
     from perikope.neural.context_vectors import LabelledShare
@@ -41,6 +44,8 @@ STORE_OF_TOKENS, STORE_IN_CONTEXT, POOLED_STORE = "colbert", "hgat", "dense"
 """Default names of stores of token vectors, of vectors in context, and of one vector per passage."""
 _MODEL_OF_KIND: dict[Kind, str] = {"tokens": "colbert", "context": "hgat", "pooled": "vectors", "own": "vectors"}
 """The model that ranks with a store, by the kind of the store."""
+_PACKAGES = ("torch", "transformers", "safetensors")
+"""Packages that encode queries."""
 _STORES = 4
 """Maximum number of stores that are kept open, and of encoders that are kept in memory."""
 
@@ -276,6 +281,36 @@ def snapshot_of(matches: Matches) -> Snapshot:
     return matches.snapshot
 
 
+def obstacle_of_store(snapshot: Snapshot, parameters: Mapping[str, object]) -> str:
+    """Why the store of a model cannot rank all documents of a snapshot; empty if it can. Torch is not imported."""
+    try:
+        opened = open_store(snapshot, str(parameters["store"]), *KINDS)
+    except PerikopeError as error:
+        return str(error)
+    if missing := opened.missing(snapshot):
+        documents = "1 document has" if missing == 1 else f"{missing} documents have"
+        return f"{documents} no vectors; add them with {opened.updated_by(snapshot.folder)}"
+    return "" if opened.name in snapshot.query_encoders else _obstacle_of_encoder(opened)
+
+
+def _obstacle_of_encoder(store: VectorStore) -> str:
+    """Why queries cannot be encoded for a store; empty if they can."""
+    if store.kind == "own":
+        return f"it has no query encoder; call perikope.neural.models.set_query_encoder(index, {store.name!r}, …) after opening the index"
+    try:
+        encoder_folder(store)
+    except UsageError as error:
+        return str(error)
+    missing = next((package for package in _PACKAGES if not _is_installed(package)), "")
+    return str(MissingExtra(missing, "neural")) if missing else ""
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    """Whether a package can be imported. It is looked up once, because that takes as long as a small search."""
+    return find_spec(package) is not None
+
+
 def colbert_signals(
     matches: Matches,
     *,
@@ -290,7 +325,7 @@ def colbert_signals(
     return {"maxsim": colbert_column(snapshot, matches, opened, encoder_of(opened), refine=refine)}
 
 
-@model(colbert_signals)
+@model(colbert_signals, obstacle=obstacle_of_store)
 def colbert(signals: Signals) -> Column:
     """MaxSim: the sum, over query tokens, of the similarity to the most similar passage token.
 
@@ -332,7 +367,7 @@ def hgat_signals(
     return {"content": (1 - alpha) * content, "context": alpha * context}
 
 
-@model(hgat_signals)
+@model(hgat_signals, obstacle=obstacle_of_store)
 def hgat(signals: Signals) -> Column:
     """MaxSim with vectors of the passage in the context of its document, by graph attention.
 
@@ -355,7 +390,7 @@ def vector_signals(
     return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
 
 
-@model(vector_signals)
+@model(vector_signals, obstacle=obstacle_of_store)
 def vectors(signals: Signals) -> Column:
     """Similarity of the query vector with one vector per passage, from `perikope encode --pooled` or any other model.
 
@@ -363,6 +398,34 @@ def vectors(signals: Signals) -> Column:
     other models are added with `perikope.neural.models.add_vectors` and are not scaled.
     """
     return signals["similarity"]
+
+
+def hybrid_signals(
+    matches: Matches,
+    *,
+    store: Annotated[str, Grid((STORE_OF_TOKENS,)), "Name of a store of vectors, made by `perikope encode`."] = STORE_OF_TOKENS,
+) -> Signals:
+    """The signals `words`, the score of `coverage`, and `meaning`, the score by the vectors, both normalised."""
+    shared = matches.shared()
+    opened = open_store(snapshot_of(matches), store, *KINDS)
+    by_vectors = parse_model(Call(_MODEL_OF_KIND[opened.kind], {"store": store}))
+    words = z_score(parse_model(LEXICAL).score(shared)).named("score by words")
+    return {"words": words, "meaning": z_score(by_vectors.score(shared)).named("score by vectors")}
+
+
+@model(hybrid_signals, obstacle=obstacle_of_store)
+def hybrid(
+    signals: Signals,
+    *,
+    weight: Annotated[float, Range(0, 1), Grid((0.4, 0.5, 0.6, 0.7)), "Weight w of the vectors; words have weight 1 - w."] = 0.6,
+) -> Column:
+    """Words and meaning: the score of `coverage`, and the similarity of query and passage by the vectors of a store.
+
+    `(1 - w) z(coverage(p)) + w z(sim(p))`, where z subtracts the mean over the candidate passages and divides by their
+    standard deviation. The kind of the store decides which model computes sim: `colbert`, `hgat` or `vectors`.
+    `perikope encode` makes the store. `fuse` combines any other models.
+    """
+    return sum_of("score by words and vectors", [(1 - weight) * signals["words"], weight * signals["meaning"]])
 
 
 def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats32:

@@ -1,7 +1,7 @@
 """Fetch documents by the vectors of their passages, including documents that share no word with the query.
 
     # Candidates by words and by vectors:
-    index.search(query, also_nearest="dense", model="fuse(models=[qsf_v_title,vectors])")
+    index.search(query, also_nearest="dense", model="hybrid(store=dense)")
     # Candidates by vectors only:
     index.search(query, candidates=nearest_documents(index, query), model="vectors")
 

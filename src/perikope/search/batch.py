@@ -17,6 +17,7 @@ from perikope.patents.translation import TranslationError
 from perikope.query.language import language_name
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, check_about_patents
+from perikope.search.best import BestModel, best_model
 from perikope.search.fetching import documents_of
 from perikope.search.keywords import SearchKeywords
 from perikope.search.options import SearchOptions
@@ -83,10 +84,10 @@ class _Refused:
     why: str
 
 
-def _prepare(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> tuple[Search, Prepared] | _Refused:
+def _prepare(snapshot: Snapshot, asked: Asked, options: SearchOptions, best: BestModel | None = None) -> tuple[Search, Prepared] | _Refused:
     """The search for a query, and the query in terms of the index. An error in `options` is raised."""
     try:
-        search = search_for(snapshot, asked, options)
+        search = search_for(snapshot, asked, options, best)
     except UsageError as error:
         Search(snapshot, options)
         return _Refused(str(error))
@@ -103,11 +104,15 @@ def _search_all(
     recipe: Recipe | None,
     threads: int | None,
     finish: Callable[[Prepared, Results], R],
+    best: BestModel | None,
 ) -> Iterator[tuple[Asked, R | _Refused]]:
-    """Yield each query with `finish` of its prepared form and its results, in the order of the queries."""
+    """Yield each query with `finish` of its prepared form and its results, in the order of the queries.
+
+    `best` is the best model of the index if the options name none. All queries are ranked by the same model.
+    """
 
     def search(asked: Asked) -> R | _Refused:
-        ready = _prepare(snapshot, asked, options)
+        ready = _prepare(snapshot, asked, options, best)
         if isinstance(ready, _Refused):
             return ready
         chosen, prepared = ready
@@ -134,7 +139,10 @@ def search_many(
     chosen = resolve_options(recipe, given, options)
     Search(snapshot, chosen)  # raises an error if the options do not fit the index
     asked = (Topic(id, text) for id, text in queries.items()) if isinstance(queries, Mapping) else queries
-    return _many(_search_all(snapshot, _checked(asked, given), chosen, recipe, threads, lambda prepared, results: results), on_problem)
+    outcomes = _search_all(
+        snapshot, _checked(asked, given), chosen, recipe, threads, lambda prepared, results: results, best_model(snapshot, chosen)
+    )
+    return _many(outcomes, on_problem)
 
 
 def _checked(queries: Iterable[Asked], given: Mapping[str, Any]) -> Iterator[Asked]:
@@ -193,7 +201,8 @@ def search_topics(
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
     page = {"k": chosen.k, "offset": chosen.offset}
-    in_common = _notes_in_common(index.snapshot, chosen)
+    best = best_model(index.snapshot, chosen)
+    in_common = (*((best.note,) if best is not None and best.note else ()), *_notes_in_common(index.snapshot, chosen))
     if on_note is not None:
         for note in in_common:
             on_note(note)
@@ -208,7 +217,7 @@ def search_topics(
         return ranking, prepared.notes, prepared.language
 
     searched: Counter[str] = Counter()
-    for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish):
+    for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish, best):
         assert isinstance(topic, Topic)
         ranking, notes, language = ([], (), "") if isinstance(outcome, _Refused) else outcome
         searched[language] += not isinstance(outcome, _Refused)

@@ -57,7 +57,10 @@ class SearchKeywords(PatentKeywords, total=False):
     """All options of a search."""
 
     model: str | Model | Callable[..., object]
-    """Model that scores passages; see `perikope models`."""
+    """
+    Model that scores passages; see `perikope models`. best: the index's own default if it has one, else hybrid if
+    the index has vectors of all documents, else coverage.
+    """
     browse_query: str
     """Score passages with this query. The main query then only fetches documents."""
     syntax: Literal["words", "boolean", "automatic"]

@@ -43,6 +43,9 @@ RECIPE, TOPIC = "recipe", "topic"
 same options as recipes."""
 BOTH = (RECIPE, TOPIC)
 
+BEST, LEXICAL = "best", "coverage"
+"""The default of the option `model`, which `perikope.search.best` resolves for an index, and the model that it stands
+for in an index without vectors and without a default of its own."""
 SYNTAXES = ("words", "boolean", "automatic")
 FETCH, QUERY, RESTRICTIONS, RESULTS, PATENTS = "Documents to search", "The query", "Restrictions", "Results", "Patents as queries"
 GROUPS = (QUERY, FETCH, RESTRICTIONS, RESULTS, PATENTS)
@@ -56,8 +59,9 @@ class SearchOptions(Options):
     """All options of a search: how documents are fetched, how passages are scored, and how results are selected."""
 
     model: str = option(
-        "qsf_v_title", Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model", required=True),
-        "Model that scores passages; see `perikope models`.",
+        BEST, Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model", required=True, words=(BEST,)),
+        "Model that scores passages; see `perikope models`. best: the index's own default if it has one, else hybrid if the index has "
+        "vectors of all documents, else coverage.",
         group=QUERY, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
     browse_query: str = option(

@@ -51,11 +51,13 @@ class Results(Sequence[Hit]):
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
         queries: tuple[Query, ...] = (),
+        model: str = "",
     ) -> None:
         """Results of a ranking.
 
         `eligible` is the mask of rows of the matches that may be results; None if all rows may be results. For
         `group_of_document` see `perikope.browse.ranking.rank`. `queries` are the queries whose words are corrected.
+        `model` is the model that ranked.
         """
         self._snapshot = snapshot
         self.matches = matches
@@ -67,6 +69,8 @@ class Results(Sequence[Hit]):
         self.is_complete = is_complete
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
         self._notes, self._queries = notes, queries
+        self.model = model
+        """The model that ranked, with the parameters that differ from their defaults, as in `bm25(k1=0.6)`."""
 
     @cached_property
     def suggestions(self) -> Suggestions:
@@ -108,7 +112,7 @@ class Results(Sequence[Hit]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The hits as dictionaries that can be written as JSON, with the same keys as `perikope search --json`."""
-        return [hit.to_dict() for hit in self]
+        return [{**hit.to_dict(), "model": self.model} for hit in self]
 
     def to_pandas(self) -> pandas.DataFrame:
         """The hits as a pandas data frame: one row per hit, with a column `metadata.NAME` for each metadata field.

@@ -13,7 +13,7 @@ A caller may stop after any step. For example, tuning and learning rank the same
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 
 import numpy as np
 
@@ -37,9 +37,10 @@ from perikope.query.language import check_language
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, conditions_of, notes_on_conditions, read_asked, with_options_of
+from perikope.search.best import BestModel, best_model
 from perikope.search.eligibility import Eligibility
 from perikope.search.fetching import Fetching
-from perikope.search.options import OPTIONS, SearchOptions
+from perikope.search.options import BEST, OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
 from perikope.search.results import Results
 
@@ -79,9 +80,10 @@ class Search:
     The constructor checks the options against the index. Errors of later steps therefore concern the query.
     """
 
-    def __init__(self, snapshot: Snapshot, options: SearchOptions) -> None:
+    def __init__(self, snapshot: Snapshot, options: SearchOptions, best: BestModel | None = None) -> None:
+        """Check the options. `best` is the model that they stand for if they name none; it is found when first used."""
         self.snapshot, self.options = snapshot, options
-        self.model = parse_model(options.model)
+        self._best, self._named = best, None if options.model == BEST else parse_model(options.model)
         self.rescore_model = parse_model(options.rescore) if options.rescore else None
         self.conditions = conditions_of(snapshot, options)
         self.notes = notes_on_conditions(snapshot, options, self.conditions)
@@ -92,10 +94,23 @@ class Search:
         self.eligibility = Eligibility.of(snapshot, options)
         check_language(snapshot, options.language)
 
+    @cached_property
+    def best(self) -> BestModel | None:
+        """The best model that the index offers; None if the options name a model."""
+        return self._best or best_model(self.snapshot, self.options)
+
+    @property
+    def model(self) -> Model:
+        """The model that scores passages: the one that the options name, or the best that the index offers."""
+        if self._named is not None:
+            return self._named
+        assert self.best is not None
+        return self.best.model
+
     def complaints(self, prepared: Prepared, recipe: Recipe | None = None) -> list[UserWarning]:
         """Warnings about features that the models need and the index lacks, and about differences from the recipe."""
-        # The default model gives no warning, since the user did not choose it.
-        models = [model for model in (self.model, self.rescore_model) if model is not None and model != _default_model()]
+        # The best model of the index gives no warning, since the user did not choose it.
+        models = [model for model in (self._named, self.rescore_model) if model is not None]
         of_models: list[UserWarning] = [ModelWarning(complaint) for model in models for complaint in lacking(self.snapshot, model)]
         return of_models if recipe is None else [*of_models, *map(RecipeWarning, self._complaints_of(recipe, prepared))]
 
@@ -165,10 +180,11 @@ class Search:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
         is_relative = self.model.unmatched != "score 0" and not self.model.context_free
         equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
+        of_model = (self.best.note,) if self.best is not None and self.best.note else ()
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=(*prepared.all_notes, NOTHING_TO_COMPARE) if equal else prepared.all_notes,
-            queries=prepared.queries,
+            is_complete=complete, notes=(*of_model, *prepared.all_notes, *((NOTHING_TO_COMPARE,) if equal else ())),
+            queries=prepared.queries, model=self.model.short,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
@@ -239,9 +255,12 @@ class Search:
         return np.split(documents, np.flatnonzero(np.diff(np.cumsum(tokens) // _AT_ONCE)) + 1)
 
 
-def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Search:
-    """The search for a query. If the query is a topic, the topic's options take precedence over `options`."""
-    return Search(snapshot, with_options_of(asked, options) if isinstance(asked, Topic) else options)
+def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions, best: BestModel | None = None) -> Search:
+    """The search for a query. If the query is a topic, the topic's options take precedence over `options`.
+
+    For `best` see `Search`.
+    """
+    return Search(snapshot, with_options_of(asked, options) if isinstance(asked, Topic) else options, best)
 
 
 def count_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> int:
@@ -253,8 +272,3 @@ def allowed_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple
     """The mask of documents that satisfy the conditions of the options and the given filters, by document number."""
     conditions = (*conditions_of(snapshot, options), *filters)
     return Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None).allowed()
-
-
-@cache
-def _default_model() -> Model:
-    return parse_model(OPTIONS["model"].default)

@@ -73,7 +73,7 @@ def found(results):
 
 
 def test_a_recipe_is_its_options(recipe):
-    if any(model.definition.needs_store for model in parse_model(recipe.options["model"]).inner):
+    if parse_model(recipe.options["model"]).definition.needs_store:
         pytest.skip("its store is made in the tests of neural models")
     analysis = {"stemmer": "snowball", "stopwords": "default", **recipe.expects}
     index = index_of(DOCUMENTS, **analysis)
@@ -86,7 +86,7 @@ def test_a_recipe_is_its_options(recipe):
 
 
 def test_what_is_given_goes_before_the_recipe_even_where_it_is_the_default(porter):
-    results = porter.search("magnet rotor", recipe="albarede2021", k=10, model="qsf_v_title", fetch="bm25", documents=1000)
+    results = porter.search("magnet rotor", recipe="albarede2021", k=10, model="best", fetch="bm25", documents=1000)
     assert found(results) == found(porter.search("magnet rotor"))
     assert len(porter.search("magnet rotor", recipe="albarede2021", k=1)) == 1
 

@@ -120,7 +120,7 @@ def test_code_keeps_its_lines(tmp_path):
 def test_dictionaries_are_json(index, tmp_path):
     results = index.search("rotor pump", k=3)
     dicts = results.to_dicts()
-    assert json.loads(json.dumps(dicts)) == [json.loads(json.dumps(hit.to_dict())) for hit in results]
+    assert json.loads(json.dumps(dicts)) == [json.loads(json.dumps({**hit.to_dict(), "model": "coverage"})) for hit in results]
     assert [found["rank"] for found in dicts] == [1, 2, 3]
     first = next(found for found in dicts if found["passage"] == "p1")
     assert first["path"] == ("Pumps", "Rotor")

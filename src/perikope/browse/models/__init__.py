@@ -18,6 +18,7 @@ from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Parameter, bind, parameters_of
 from perikope.core.registry import Registry
+from perikope.index.reader import Snapshot
 
 Signals = Mapping[str, Column]
 """Columns by name, each with one value per passage."""
@@ -41,6 +42,9 @@ passages with score 0."""
 
 Needs = Callable[[Mapping[str, object]], Iterable[Need]]
 """Function that returns the needs of a model, given the values of its parameters by name."""
+Obstacle = Callable[[Snapshot, Mapping[str, object]], str]
+"""Function that returns why a model cannot rank all documents of a snapshot, and what to do, in one clause; empty if it
+can. It takes the values of the model's parameters by name."""
 
 
 def needs_titles(parameters: Mapping[str, object]) -> tuple[Need, ...]:
@@ -51,6 +55,11 @@ def needs_titles(parameters: Mapping[str, object]) -> tuple[Need, ...]:
 def needs_nothing(parameters: Mapping[str, object]) -> tuple[Need, ...]:
     """The needs of a model that works on any text: none."""
     return ()
+
+
+def no_obstacle(snapshot: Snapshot, parameters: Mapping[str, object]) -> str:
+    """The obstacle of a model that reads nothing but the index: none."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class ModelDefinition:
     """Returns the features of documents that the model needs."""
     zero_is_no_match: bool = False
     """Whether a passage with score 0 does not match the query, as in models of proximity."""
+    obstacle: Obstacle = no_obstacle
+    """Returns why the model cannot rank all documents of a snapshot; empty if it can."""
 
     @property
     def needs_store(self) -> bool:
@@ -115,6 +126,17 @@ class Model:
         """Whether the score of a passage is independent of the other candidates."""
         return self.definition.matching_only and not self.inner and self.parameters.get("statistics", "collection") == "collection"
 
+    @property
+    def short(self) -> str:
+        """The model with the parameters that differ from their defaults. `parse_model` returns an equal model."""
+        default = _bound(Call(self.definition.name)).parameters
+        return str(Call(self.definition.name, {name: value for name, value in self.parameters.items() if value != default[name]}))
+
+    def obstacle(self, snapshot: Snapshot) -> str:
+        """Why the model, or a model among its parameters, cannot rank all documents of a snapshot; empty if all can."""
+        own = self.definition.obstacle(snapshot, self.parameters)
+        return own or next(filter(None, (model.obstacle(snapshot) for model in self.inner)), "")
+
     def signals(self, matches: Matches) -> Signals:
         """The signals by name, each with one value per passage."""
         return self.definition.signals(matches, **{name: self.parameters[name] for name in self.definition.shape})
@@ -135,20 +157,26 @@ MODELS: Registry[ModelDefinition] = Registry("model", "perikope.browse.models")
 
 
 def model(
-    signals: Callable[..., Signals], *, matching_only: bool = False, zero_is_no_match: bool = False, needs: Needs = needs_nothing
+    signals: Callable[..., Signals],
+    *,
+    matching_only: bool = False,
+    zero_is_no_match: bool = False,
+    needs: Needs = needs_nothing,
+    obstacle: Obstacle = no_obstacle,
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Decorator that registers a `combine` function together with `signals` as a model.
 
     The name of the model is the name of the decorated function. Registering a function of the same name and module
     again replaces the model, as when a cell of a notebook runs twice. Other models cannot be replaced.
     With `matching_only`, passages without a query term are no results; with `zero_is_no_match`, passages with score 0
-    are none.
+    are none. `obstacle` is for models that read more than the index, such as vectors.
     """
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
         shape, weights = parameters_of(signals), parameters_of(combine)
-        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, shape, weights, needs, zero_is_no_match), combine)
+        definition = ModelDefinition(name, signals, combine, matching_only, shape, weights, needs, zero_is_no_match, obstacle)
+        MODELS.add(name, definition, combine)
         return combine
 
     return register

@@ -79,13 +79,13 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
     hardly matter. This helps if long passages are relevant. On Evidence Inference, qsf_v_title reaches nDCG@10 0.48
     with the average document, and 0.32 with the average passage and the same idf.
     """
-    text, background = _texts(matches, unit), _background(matches, statistics)
+    text, counted = _texts(matches, unit), background(matches, statistics)
     frequencies = text.frequencies
     factors = {
         "weight in the query": matches.weights[frequencies.term],
-        f"idf over {statistics}": idf(background.units, background.holding)[frequencies.term],
+        f"idf over {statistics}": idf(counted.units, counted.holding)[frequencies.term],
         "frequency by length": bm25(
-            frequencies.count, text.length[frequencies.unit], of_terms(background.average_length, frequencies.term), k1, b
+            frequencies.count, text.length[frequencies.unit], of_terms(counted.average_length, frequencies.term), k1, b
         ),
     }
     return sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors)
@@ -97,10 +97,10 @@ def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver 
     The sum is over the terms that occur in the text: a passage, a passage with titles or a document (`unit`). N is the
     number of documents or passages (`statistics`) in the collection, and N_t is the number of those with t.
     """
-    text, background = _texts(matches, unit), _background(matches, statistics)
+    text, counted = _texts(matches, unit), background(matches, statistics)
     # A term that occurs in no text has no entry below, so its weight does not matter. A term that occurs only in titles
     # is in no passage; its N_t is set to 1.
-    weight = np.log(np.maximum(background.units, 1) / np.maximum(background.holding, 1))
+    weight = np.log(np.maximum(counted.units, 1) / np.maximum(counted.holding, 1))
     frequencies = text.frequencies
     factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
     return sum_over_terms(f"tf·idf of the {unit}", matches.query, frequencies, factors)
@@ -113,12 +113,12 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
     in the collection are left out, and P(t|q) is renormalised over the other terms. To save time, the sum is split into
     `P(t|q) ln(1 + tf / μP(t|C))` per term that occurs in x, and one smoothing summand per text.
     """
-    text, background = _texts(matches, unit), _background(matches, statistics)
+    text, counted = _texts(matches, unit), background(matches, statistics)
     frequencies = text.frequencies
-    seen = background.occurrences > 0
+    seen = counted.occurrences > 0
     share = np.where(seen, matches.weights, 0.0)
     share = share / max(share.sum(), 1e-300)
-    prior = mu * background.occurrences / np.maximum(background.tokens, 1)
+    prior = mu * counted.occurrences / np.maximum(counted.tokens, 1)
     smoothed = float(np.sum(share[seen] * np.log(prior[seen])))
     # A term that occurs only in titles has no occurrences in passages. Its share is 0, so any prior will do.
     prior = np.where(seen, prior, 1.0)
@@ -159,7 +159,7 @@ def _texts(matches: Matches, unit: Unit) -> _Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Background:
+class Background:
     """Statistics of the collection, computed over all its documents (with titles) or over all its passages.
 
     If the collection is counted by language, `units`, `tokens` and `average_length` have one value per query term.
@@ -177,10 +177,11 @@ class _Background:
     """Average length of a document or passage, in indexed tokens."""
 
 
-def _background(matches: Matches, statistics: CountedOver) -> _Background:
+def background(matches: Matches, statistics: CountedOver) -> Background:
+    """The statistics of the collection of these matches, computed over documents or over passages."""
     counts = matches.statistics
     if statistics == "documents":
         length = counts.tokens / np.maximum(counts.documents, 1) if counts.length_of_documents is None else counts.length_of_documents
-        return _Background(counts.documents, counts.tokens, counts.document_frequency, counts.collection_frequency, length)
+        return Background(counts.documents, counts.tokens, counts.document_frequency, counts.collection_frequency, length)
     length = counts.passage_tokens / np.maximum(counts.passages, 1)
-    return _Background(counts.passages, counts.passage_tokens, counts.passage_frequency, counts.passage_collection_frequency, length)
+    return Background(counts.passages, counts.passage_tokens, counts.passage_frequency, counts.passage_collection_frequency, length)

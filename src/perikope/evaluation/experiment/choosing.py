@@ -19,9 +19,9 @@ from perikope.evaluation.experiment.learned import prior_figure, prior_table, ta
 from perikope.evaluation.experiment.material import Material
 from perikope.evaluation.experiment.outcome import SystemOutcome, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.plan_parts import SystemPlan
+from perikope.evaluation.experiment.plan_parts import CANDIDATES, SystemPlan
 from perikope.evaluation.experiment.state import State
-from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
+from perikope.evaluation.experiment.topics import RankerSpec, TrainingTask, add_seconds
 from perikope.evaluation.io.fitting import TokenRanges, relevant_tokens
 from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run

@@ -13,6 +13,9 @@ from perikope.evaluation.tuning.space import Space
 from perikope.query.topic import Topic
 from perikope.search.options import SearchOptions
 
+CANDIDATES = "qsf_v_title"
+"""The model whose best passages become training examples, because they are the hardest to order."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicsPlan:
@@ -139,8 +142,12 @@ class SystemPlan:
         return options.updated({"browse_query": text}) if text else options
 
     def search_options(self, documents: int, k: int) -> SearchOptions:
-        """The search options of the system with a number of fetched documents and of results, without its model."""
-        return SearchOptions.of({**self.options, "documents": documents, "k": k})
+        """The search options of the system with a number of fetched documents and of results, without its model.
+
+        They name a model of their own, which expands queries for learned combinations (`browse_expand`), so that
+        neither vectors nor the default of an index changes an experiment.
+        """
+        return SearchOptions.of({"model": CANDIDATES, **self.options, "documents": documents, "k": k})
 
 
 @dataclass(frozen=True, slots=True)

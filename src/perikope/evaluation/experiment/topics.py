@@ -16,7 +16,7 @@ from perikope.browse.models.features import NORMALIZATIONS, features
 from perikope.browse.signals import Column
 from perikope.core import files
 from perikope.evaluation.depth import Depth
-from perikope.evaluation.experiment.plan_parts import SystemPlan
+from perikope.evaluation.experiment.plan_parts import CANDIDATES, SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
 from perikope.evaluation.learning.validation import NORMALIZATION, score
@@ -31,9 +31,6 @@ from perikope.search.batch import NOTHING_FOUND, PreparedTopic
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Fetched
-
-CANDIDATES = "qsf_v_title"
-"""The model whose best passages become training examples, because they are the hardest to order."""
 
 
 @dataclass(frozen=True, slots=True)

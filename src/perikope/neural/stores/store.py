@@ -78,6 +78,7 @@ class VectorStore:
             for segment, entry in manifest.segments.items()
         }
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
+        self._missing_in: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
 
     def checked(self, name: str, kind: Any, shape: Shape) -> Any:
         """Read an array of the store and compare the hash of its file; see `StoredArray`."""
@@ -175,8 +176,12 @@ class VectorStore:
         }
 
     def missing(self, snapshot: Snapshot) -> int:
-        """The number of documents of an index that have no vectors in the store."""
-        return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
+        """The number of documents of an index that have no vectors in the store. It is counted once per snapshot."""
+        missing = self._missing_in.get(snapshot)
+        if missing is None:
+            missing = sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
+            self._missing_in[snapshot] = missing
+        return missing
 
     def updated_by(self, index: Path) -> str:
         """What adds the missing vectors to the store: a command or, for vectors that the user supplied, a function."""
