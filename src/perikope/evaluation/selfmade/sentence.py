@@ -1,0 +1,42 @@
+"""Topics from the sentences of passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from perikope.evaluation.selfmade import Draft, Source, kind
+from perikope.text.sentences import sentence_spans
+
+LEAST_WORDS, MOST_WORDS = 5, 40
+"""Distinct content words of a sentence that is a query."""
+LEAST_REST = 5
+"""Distinct content words that the passage must have outside the sentence, so that it can be found without it."""
+KEYWORDS = 5
+"""Content words of a query of keywords."""
+
+
+@kind
+def sentence(source: Source, chance: Random) -> Iterator[Draft]:
+    """A sentence of a passage; the rest of the passage answers it."""
+    document = source.document
+    for passage in source.passages:
+        text, first = document.text_of(passage), document.spans.start[passage]
+        spans = sentence_spans(text)
+        if len(spans) < 2:
+            continue
+        start, end = chance.choice(spans)
+        rest = f"{text[:start]} {text[end:]}"
+        if (
+            LEAST_WORDS <= len(source.content_words(text[start:end], passage)) <= MOST_WORDS
+            and len(source.content_words(rest, passage)) >= LEAST_REST
+        ):
+            yield Draft(text[start:end], first + start, first + end, (passage,))
+
+
+@kind
+def keywords(source: Source, chance: Random) -> Iterator[Draft]:
+    """Some content words of a sentence in random order; the rest of the passage answers them."""
+    for draft in sentence(source, chance):
+        content = source.content_words(draft.query, draft.answers[0])
+        yield Draft(" ".join(chance.sample(content, KEYWORDS)), draft.start, draft.end, draft.answers)
