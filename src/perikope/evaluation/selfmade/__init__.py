@@ -78,7 +78,7 @@ class Source:
 
 
 Drafting = Callable[[Source, Random], Iterable[Draft]]
-"""Drafts queries from one document. The random numbers choose among equally good drafts."""
+"""Drafts queries from one document, in random order. Only the first drafts are used, so later ones need no work."""
 
 KINDS: Registry[Drafting] = Registry("topic_kind", "perikope.evaluation.selfmade")
 

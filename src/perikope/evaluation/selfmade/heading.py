@@ -18,7 +18,8 @@ MOST_ANSWERS = 10
 def heading(source: Source, chance: Random) -> Iterator[Draft]:
     """The heading of a section; the passages directly in the section answer it."""
     spans = source.document.spans
-    for title in source.document.of_kind(Kind.TITLE):
+    titles = list(source.document.of_kind(Kind.TITLE))
+    for title in chance.sample(titles, len(titles)):
         answers = source.passages_of_section.get(spans.parent[title], [])
         text = source.document.text_of(title)
         is_title_of_document = spans.parent[title] == 0

@@ -23,7 +23,7 @@ def reference(source: Source, chance: Random) -> Iterator[Draft]:
     for origin, id in document.references:
         if id in span_of_id:
             targets.setdefault(origin, []).append(span_of_id[id])
-    for origin, spans in targets.items():
+    for origin, spans in chance.sample(list(targets.items()), len(targets)):
         passages = source.passages_in(origin) if document.spans.kind[origin] != Kind.SECTION else ()
         if len(passages) != 1:
             continue

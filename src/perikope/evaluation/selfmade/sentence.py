@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from random import Random
 
@@ -18,14 +19,18 @@ KEYWORDS = 5
 
 @kind
 def sentence(source: Source, chance: Random) -> Iterator[Draft]:
-    """A sentence of a passage; the rest of the passage answers it."""
+    """A sentence of a passage; the rest of the passage answers it.
+
+    A passage of n sentences is drawn with a weight of √n: a long passage answers more queries than a short one, but not
+    n times as many.
+    """
     document = source.document
-    for passage in source.passages:
+    sentences = {passage: spans for passage in source.passages if len(spans := sentence_spans(document.text_of(passage))) > 1}
+    # Sorted by these random keys, passages are drawn by weight and without repetition (Efraimidis and Spirakis 2006).
+    key_of_passage = {passage: chance.random() ** (1 / math.sqrt(len(spans))) for passage, spans in sentences.items()}
+    for passage in sorted(sentences, key=lambda passage: -key_of_passage[passage]):
+        start, end = chance.choice(sentences[passage])
         text, first = document.text_of(passage), document.spans.start[passage]
-        spans = sentence_spans(text)
-        if len(spans) < 2:
-            continue
-        start, end = chance.choice(spans)
         rest = f"{text[:start]} {text[end:]}"
         if (
             LEAST_WORDS <= len(source.content_words(text[start:end], passage)) <= MOST_WORDS

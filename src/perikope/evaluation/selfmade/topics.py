@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import numpy as np
 
@@ -14,13 +16,16 @@ from perikope.browse.masking import TokenMask
 from perikope.core import files
 from perikope.core.errors import UsageError
 from perikope.core.names import passage_name, running_number
+from perikope.document.tree import Kind
 from perikope.evaluation.selfmade import KINDS, Draft, Source
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.topic import Topic
 from perikope.text.analysis import fold, word_spans, words
 
-DEFAULT_KINDS = ("heading", "keywords", "reference", "sentence")
+ALL_KINDS = ("heading", "keywords", "reference", "sentence")
+Naming = Literal["never", "always", "both"]
+"""Whether queries begin with words of the title of their document; `both` makes two topics of each draft."""
 NAMED = "_in_document"
 """Ends the name of a kind whose queries begin with words of the document's title."""
 DOCUMENTS_PER_TOPIC = 4
@@ -63,16 +68,16 @@ class _Drawn:
 
 def make_topics(
     snapshot: Snapshot,
-    kinds: Sequence[str] = DEFAULT_KINDS,
+    kinds: Sequence[str] = ALL_KINDS,
     *,
     count: int = 50,
     seed: int = 1,
-    named: bool = True,
+    naming: Naming = "both",
 ) -> SelfMadeTopics:
     """Make at most `count` topics of each kind from a random sample of at most `4 * count` documents.
 
-    With `named`, a second topic is made from each draft, whose query begins with words of the document's title, if the
-    document has one. The same index, kinds, count and seed give the same topics.
+    `naming` says whether queries begin with words of the title of their document. A document without a title gives
+    topics without one. The same index, kinds, count, seed and naming give the same topics.
     """
     if not kinds or count < 1:
         raise UsageError("name at least one kind of topic, and make at least one topic of each kind")
@@ -81,10 +86,7 @@ def make_topics(
     for kind in kinds:
         for number, chosen in enumerate(drawn[kind], 1):
             mask, answers = _mask(chosen), {name: 1 for name in _names(chosen)}
-            texts = {kind: _one_line(chosen.draft.query)}
-            title = " ".join(words(chosen.source.document.title)[:TITLE_WORDS])
-            if named and title:
-                texts[f"{kind}{NAMED}"] = f"{title} {texts[kind]}"
+            texts = _queries(kind, chosen, naming)
             for name, text in texts.items():
                 qid = f"{name}-{number}"
                 topics.append(Topic(qid, text, options={"syntax": "words"}))
@@ -99,25 +101,37 @@ def _draw(snapshot: Snapshot, kinds: Sequence[str], count: int, seed: int) -> di
     sample = Random(seed).sample(numbers, min(DOCUMENTS_PER_TOPIC * count, len(numbers)))
     per_document = max(1, -(-2 * count // max(len(sample), 1)))
     drafts: dict[str, list[_Drawn]] = {kind: [] for kind in kinds}
-    documents_with: Counter[str] = Counter()
+    documents_with_title: Counter[str] = Counter()
     for number in sample:
         source = Source(stored_document(*snapshot.locate(number)), snapshot.analyzer)
+        documents_with_title.update({_key(source.document.text_of(title)) for title in source.document.of_kind(Kind.TITLE)})
         for kind in kinds:
             # Each document and kind has its own random numbers, so that one kind does not change the topics of another.
             chance = Random(f"{seed} {kind} {source.document.id}")
-            found = list(KINDS[kind](source, chance))
-            documents_with.update({f"{kind} {_key(draft)}" for draft in found})
-            drafts[kind] += [_Drawn(number, source, draft) for draft in chance.sample(found, min(per_document, len(found)))]
-    chosen = {}
-    for kind in kinds:
-        distinct = [drawn for drawn in drafts[kind] if documents_with[f"{kind} {_key(drawn.draft)}"] == 1]
-        chosen[kind] = Random(f"{seed} {kind}").sample(distinct, min(count, len(distinct)))
-    return chosen
+            drafts[kind] += [_Drawn(number, source, draft) for draft in islice(KINDS[kind](source, chance), per_document)]
+    return {kind: _distinct(drafts[kind], documents_with_title, count, Random(f"{seed} {kind}")) for kind in kinds}
 
 
-def _key(draft: Draft) -> str:
-    """The query in the form in which queries are compared. A query of several documents, as a boilerplate, is no topic."""
-    return fold(_one_line(draft.query))
+def _distinct(drawn: list[_Drawn], documents_with_title: Counter[str], count: int, chance: Random) -> list[_Drawn]:
+    """At most `count` drafts in random order, without queries that are drafted twice or are headings of two documents."""
+    repeated = Counter(_key(one.draft.query) for one in drawn)
+    distinct = [one for one in drawn if repeated[key := _key(one.draft.query)] == 1 and documents_with_title[key] <= 1]
+    return chance.sample(distinct, min(count, len(distinct)))
+
+
+def _key(query: str) -> str:
+    """The form in which queries are compared."""
+    return fold(_one_line(query))
+
+
+def _queries(kind: str, drawn: _Drawn, naming: Naming) -> dict[str, str]:
+    """The queries of a draft, by name of their kind."""
+    query = _one_line(drawn.draft.query)
+    title = " ".join(words(drawn.source.document.title)[:TITLE_WORDS])
+    if naming == "never" or not title:
+        return {kind: query}
+    named = {f"{kind}{NAMED}": f"{title} {query}"}
+    return named if naming == "always" else {kind: query, **named}
 
 
 def _one_line(text: str) -> str:
