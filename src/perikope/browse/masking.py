@@ -49,7 +49,7 @@ def _without(matches: Matches, document: int, mask: TokenMask) -> Matches:
     kept = np.ones(matches.term_of_occurrence.size, bool)
     kept[lost] = False
     before = np.concatenate([[0], np.cumsum(kept)])
-    position, term = matches.position_of_occurrence[lost].astype(np.int64), matches.term_of_occurrence[lost]
+    position, term = (column[lost].astype(np.int64) for column in (matches.position_of_occurrence, matches.term_of_occurrence))
 
     def characters() -> Positions:
         positions = matches.characters()
@@ -134,7 +134,7 @@ def _inside(rows: Integers, ranges: tuple[Integers, Integers], position: Integer
 
 
 def _less(frequencies: Frequencies, unit: Integers, term: Integers) -> Frequencies:
-    """The frequencies without one occurrence of each given term in its unit. Entries without occurrences are left out."""
+    """The frequencies without one occurrence of each given term in its unit. Entries that become 0 are left out."""
     if not unit.size:
         return frequencies
     count = frequencies.count.copy()

@@ -9,7 +9,7 @@ from typing import Any
 
 from perikope.browse.models import parse_model
 from perikope.core.errors import PerikopeError
-from perikope.index.saved_tables import FOLDER, read_table, write_table
+from perikope.index.saved_tables import FOLDER, delete_table, read_table, write_table
 
 KIND, NAME = "default", "default"
 """Kind and name of the table."""
@@ -24,8 +24,16 @@ class OwnDefault:
 
 
 def save_own_default(folder: Path, model: str, facts: Mapping[str, Any]) -> Path:
-    """Save a model as the default of the index at `folder`; returns the path of the table. The model is checked first."""
+    """Save a model as the default of the index at `folder`, after a check; returns the path of the table."""
     return write_table(folder, NAME, KIND, {"model": str(parse_model(model)), "facts": dict(facts)})
+
+
+def remove_own_default(folder: Path) -> bool:
+    """Remove the default of the index at `folder`, even a damaged one; False if it has none."""
+    if not (folder / FOLDER / f"{NAME}.json").is_file():
+        return False
+    delete_table(folder, NAME)
+    return True
 
 
 def own_default(folder: Path) -> OwnDefault | None:

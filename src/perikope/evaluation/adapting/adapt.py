@@ -26,7 +26,7 @@ from perikope.evaluation.tuning.space import Space, read_space
 from perikope.evaluation.views import Looking
 from perikope.index.reader import Snapshot
 from perikope.search.options import SearchOptions
-from perikope.search.own_default import save_own_default
+from perikope.search.own_default import remove_own_default, save_own_default
 
 MODEL = "coverage"
 """The model that is adapted: the general default of a search."""
@@ -36,9 +36,13 @@ PARAMETERS = ("titles", "neighbors", "document")
 Self-made topics do not agree with human judgements about k1 and b, which depend on the length of relevant passages.
 """
 KINDS = ("heading", "keywords", "sentence")
-"""The kinds of topics. Queries begin with words of the document's title. This mixture agrees best with human judgements.
+"""The kinds of topics. Queries begin with words of the document's title.
+
+This mixture agrees best with human judgements.
 """
-MEASURE = "nDCG@10"
+RESULTS = 10
+"""Results per topic that the measure counts."""
+MEASURE = f"nDCG@{RESULTS}"
 LEAST_DOCUMENTS = 10
 """Documents with topics that adapting needs at least, half of them to choose a setting and half to test it."""
 ALPHA = 0.05
@@ -96,6 +100,7 @@ class Adaptation:
 
 def adapt(
     index: Path,
+    model: str = MODEL,
     *,
     kinds: Sequence[str] = KINDS,
     parameters: Sequence[str] = PARAMETERS,
@@ -104,18 +109,20 @@ def adapt(
     workers: int | None = None,
     on_progress: Callable[[int], None] = lambda scored: None,
 ) -> Adaptation:
-    """Fit the parameters of the default model to the documents of an index, without human judgements.
+    """Fit parameters of a model to the documents of an index, without human judgements.
+
+    `model` has the general values of the parameters, and `parameters` are those that are fitted.
 
     Self-made topics, at most `count` of each kind, are divided by document. One half chooses a setting: a coordinate
     search over the declared grids, then the setting nearest to the general one within a standard error of the best. The
     other half tests it. The setting is adopted if it gains significantly there and no kind of topic loses.
 
-    Nothing is saved; see `adopt`. `on_progress` is called with the number of topics that were scored since the last call.
+    Nothing is saved; see `settle`. `on_progress` is called with the number of topics scored since the last call.
     """
     made = make_topics(Snapshot.open(index), kinds, count=count, seed=seed, naming="always")
     training, held_back = _halves(made, seed)
-    general = str(parse_model(MODEL))
-    space = read_space(MODEL, parameters)
+    general = str(parse_model(model))
+    space = read_space(model, parameters)
     setup = _Setup(index, made)
     with open_pool(_Scorer, setup, min(workers or usable_cores(), -(-len(made.topics) // AT_A_TIME))) as pool:
         scored = _Scored(made, pool, on_progress)
@@ -140,9 +147,12 @@ def adapt(
     )
 
 
-def adopt(index: Path, adaptation: Adaptation) -> Path:
-    """Save the adopted model as the default of the index; returns the path of the table."""
-    return save_own_default(index, adaptation.model, adaptation.facts())
+def settle(index: Path, adaptation: Adaptation) -> None:
+    """Save the chosen model as the default of the index if it is adopted; otherwise remove an earlier default."""
+    if adaptation.is_adopted:
+        save_own_default(index, adaptation.chosen, adaptation.facts())
+    else:
+        remove_own_default(index)
 
 
 def _halves(made: SelfMadeTopics, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -150,8 +160,8 @@ def _halves(made: SelfMadeTopics, seed: int) -> tuple[tuple[int, ...], tuple[int
     documents = sorted({mask.document for mask in made.masks.values()})
     if len(documents) < LEAST_DOCUMENTS:
         raise UsageError(
-            f"only {len(documents)} documents of the index have headings, sentences or references to make topics of, "
-            f"and adapting needs {LEAST_DOCUMENTS}; keep the general parameters"
+            f"adapting needs headings or sentences to make topics of in at least {LEAST_DOCUMENTS} documents, and the index has "
+            f"{len(documents)}; keep the general weights"
         )
     Random(seed).shuffle(documents)
     half = len(documents) // 2
@@ -176,7 +186,7 @@ class _Scorer:
     def __call__(self, task: tuple[Space, tuple[int, ...]]) -> list[list[float]]:
         """One row of scores per topic, with one value per setting."""
         space, numbers = task
-        options, depth = SearchOptions.of({}), Depth(self.measure.cutoff or 10)
+        options, depth = SearchOptions.of({}), Depth(RESULTS)
         return [
             scores_of_settings(self.looking, self.topics[number], options, space, [self.measure], depth, self.measuring)[0]
             for number in numbers

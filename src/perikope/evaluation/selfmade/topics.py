@@ -85,7 +85,7 @@ def make_topics(
     topics, judgements, masks, kind_of_topic = [], {}, {}, {}
     for kind in kinds:
         for number, chosen in enumerate(drawn[kind], 1):
-            mask, answers = _mask(chosen), {name: 1 for name in _names(chosen)}
+            mask, answers = _mask(chosen), dict.fromkeys(_names(chosen), 1)
             texts = _queries(kind, chosen, naming)
             for name, text in texts.items():
                 qid = f"{name}-{number}"
@@ -113,7 +113,7 @@ def _draw(snapshot: Snapshot, kinds: Sequence[str], count: int, seed: int) -> di
 
 
 def _distinct(drawn: list[_Drawn], documents_with_title: Counter[str], count: int, chance: Random) -> list[_Drawn]:
-    """At most `count` drafts in random order, without queries that are drafted twice or are headings of two documents."""
+    """At most `count` drafts in random order, without queries that occur twice or are titles in two documents."""
     repeated = Counter(_key(one.draft.query) for one in drawn)
     distinct = [one for one in drawn if repeated[key := _key(one.draft.query)] == 1 and documents_with_title[key] <= 1]
     return chance.sample(distinct, min(count, len(distinct)))
