@@ -1,6 +1,6 @@
 """Do self-made topics order systems as human judgements do? Prints Kendall's τ for each kind of topic.
 
-    python -m benchmarks.selfmade INDEX TOPICS QRELS [--count N] [--most N] [--save FILE.json]
+    python -m benchmarks selfmade INDEX TOPICS QRELS [--count N] [--most N] [--save FILE.json]
 
 For each system, the mean of nDCG@10 over the human topics and over the self-made topics of each kind.
 τ compares the order of the systems by a kind with their order by the human topics, for all pairs of systems, and for
@@ -93,14 +93,14 @@ def _mixed(columns: Mapping[str, Mapping[str, Sequence[float]]], kinds: Sequence
     return {name: [value for kind in kinds for value in columns[kind][name]] for name in SYSTEMS}
 
 
-def main() -> None:
+def main(options: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index"), parser.add_argument("topics"), parser.add_argument("qrels")
     parser.add_argument("--count", type=int, default=50, help="self-made topics of each kind")
     parser.add_argument("--most", type=int, default=300, help="human topics, drawn at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save", default="", help="write all values to this JSON file")
-    given = parser.parse_args()
+    given = parser.parse_args(options)
     snapshot = Snapshot.open(Path(given.index))
     judgements = fit_judgements(given.qrels, snapshot).names
     human = [topic for topic in read_topics(given.topics) if judgements.get(topic.qid)]

@@ -123,7 +123,7 @@ def adapt(
     training, held_back = _halves(made, seed)
     general = str(parse_model(model))
     space = read_space(model, parameters)
-    setup = _Setup(index, made)
+    setup = _ScorerSetup(index, made)
     with open_pool(_Scorer, setup, min(workers or usable_cores(), -(-len(made.topics) // AT_A_TIME))) as pool:
         scored = _Scored(made, pool, on_progress)
         tried = search_coordinates(space, lambda around: scored.by_document(around, training))
@@ -169,7 +169,7 @@ def _halves(made: SelfMadeTopics, seed: int) -> tuple[tuple[int, ...], tuple[int
 
 
 @dataclass(frozen=True, slots=True)
-class _Setup:
+class _ScorerSetup:
     index: Path
     made: SelfMadeTopics
 
@@ -177,7 +177,7 @@ class _Setup:
 class _Scorer:
     """Scores the settings of a space for some topics, in a worker process."""
 
-    def __init__(self, setup: _Setup) -> None:
+    def __init__(self, setup: _ScorerSetup) -> None:
         made = setup.made
         self.topics = made.topics
         self.looking = Looking(Snapshot.open(setup.index), made.judgements, masks=made.masks)

@@ -33,7 +33,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Source:
+class TopicSource:
     """A document that queries are taken from, with its passages by section."""
 
     document: Document
@@ -77,7 +77,7 @@ class Source:
         return list(distinct.values())
 
 
-Drafting = Callable[[Source, Random], Iterable[Draft]]
+Drafting = Callable[[TopicSource, Random], Iterable[Draft]]
 """Drafts queries from one document, in random order. Only the first drafts are used, so later ones need no work."""
 
 KINDS: Registry[Drafting] = Registry("topic_kind", "perikope.evaluation.selfmade")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from perikope.document.tree import Kind
-from perikope.evaluation.selfmade import Draft, Source, kind
+from perikope.evaluation.selfmade import Draft, TopicSource, kind
 
 LEAST_WORDS = 2
 """Content words that a heading needs: one word alone, such as "Introduction", says too little."""
@@ -15,7 +15,7 @@ MOST_ANSWERS = 10
 
 
 @kind
-def heading(source: Source, chance: Random) -> Iterator[Draft]:
+def heading(source: TopicSource, chance: Random) -> Iterator[Draft]:
     """The heading of a section; the passages directly in the section answer it."""
     spans = source.document.spans
     titles = list(source.document.of_kind(Kind.TITLE))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from perikope.document.tree import Kind
-from perikope.evaluation.selfmade import Draft, Source, kind
+from perikope.evaluation.selfmade import Draft, TopicSource, kind
 
 LEAST_WORDS, MOST_WORDS = 5, 60
 """Distinct content words of a passage that is a query."""
@@ -15,7 +15,7 @@ MOST_ANSWERS = 10
 
 
 @kind
-def reference(source: Source, chance: Random) -> Iterator[Draft]:
+def reference(source: TopicSource, chance: Random) -> Iterator[Draft]:
     """A passage that refers to a section, table or claim of its document; the passages of the target answer it."""
     document = source.document
     span_of_id = {id: span for span, id in document.span_ids.items()}

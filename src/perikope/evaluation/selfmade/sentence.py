@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-from perikope.evaluation.selfmade import Draft, Source, kind
+from perikope.evaluation.selfmade import Draft, TopicSource, kind
 from perikope.text.sentences import sentence_spans
 
 LEAST_WORDS, MOST_WORDS = 5, 40
@@ -18,7 +18,7 @@ KEYWORDS = 5
 
 
 @kind
-def sentence(source: Source, chance: Random) -> Iterator[Draft]:
+def sentence(source: TopicSource, chance: Random) -> Iterator[Draft]:
     """A sentence of a passage; the rest of the passage answers it.
 
     A passage of n sentences is drawn with a weight of √n: a long passage answers more queries than a short one, but not
@@ -40,7 +40,7 @@ def sentence(source: Source, chance: Random) -> Iterator[Draft]:
 
 
 @kind
-def keywords(source: Source, chance: Random) -> Iterator[Draft]:
+def keywords(source: TopicSource, chance: Random) -> Iterator[Draft]:
     """Some content words of a sentence in random order; the rest of the passage answers them."""
     for draft in sentence(source, chance):
         content = source.content_words(draft.query, draft.answers[0])

@@ -17,7 +17,7 @@ from perikope.core import files
 from perikope.core.errors import UsageError
 from perikope.core.names import passage_name, running_number
 from perikope.document.tree import Kind
-from perikope.evaluation.selfmade import KINDS, Draft, Source
+from perikope.evaluation.selfmade import KINDS, Draft, TopicSource
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.topic import Topic
@@ -62,7 +62,7 @@ class _Drawn:
 
     number: int
     """Number of the document in the index."""
-    source: Source
+    source: TopicSource
     draft: Draft
 
 
@@ -103,7 +103,7 @@ def _draw(snapshot: Snapshot, kinds: Sequence[str], count: int, seed: int) -> di
     drafts: dict[str, list[_Drawn]] = {kind: [] for kind in kinds}
     documents_with_title: Counter[str] = Counter()
     for number in sample:
-        source = Source(stored_document(*snapshot.locate(number)), snapshot.analyzer)
+        source = TopicSource(stored_document(*snapshot.locate(number)), snapshot.analyzer)
         documents_with_title.update({_key(source.document.text_of(title)) for title in source.document.of_kind(Kind.TITLE)})
         for kind in kinds:
             # Each document and kind has its own random numbers, so that one kind does not change the topics of another.

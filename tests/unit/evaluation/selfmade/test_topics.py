@@ -8,7 +8,7 @@ from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
 from perikope.evaluation.io.judgements import read_judgements
 from perikope.evaluation.io.topics import read_topics
-from perikope.evaluation.selfmade import KINDS, Source, describe_kinds
+from perikope.evaluation.selfmade import KINDS, TopicSource, describe_kinds
 from perikope.evaluation.selfmade.topics import make_topics, write_topics
 from perikope.evaluation.views import Looking
 from perikope.search.options import SearchOptions
@@ -35,7 +35,7 @@ def document(id="pump", language="en", first=FIRST, title="Centrifugal pump"):
 
 def drafts(kind, made=None, seed=1):
     made = made or document()
-    found = list(KINDS[kind](Source(made, Analyzer()), Random(seed)))
+    found = list(KINDS[kind](TopicSource(made, Analyzer()), Random(seed)))
     ids = [[made.span_ids[span] for span in draft.answers] for draft in found]
     return [(draft.query, answers) for draft, answers in zip(found, ids, strict=True)], [made.text[d.start : d.end] for d in found]
 
