@@ -129,7 +129,7 @@ def adapt(
         tried = search_coordinates(space, lambda around: scored.by_document(around, training))
         chosen = tried.space.settings[cautious_choice(tried)]
         default = tried.space.settings[0]
-        test = _Test.of(made, scored.by_topic(replace(space, settings=(default, chosen)), held_back), seed)
+        test = HeldBackTest.of(made, scored.by_topic(replace(space, settings=(default, chosen)), held_back), seed)
     is_adopted, reason = test.verdict(chosen == default)
     return Adaptation(
         general=general,
@@ -226,7 +226,7 @@ def _by_document(made: SelfMadeTopics, scores: Mapping[str, Sequence[float]]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Test:
+class HeldBackTest:
     """The comparison of the general and the chosen setting on held-back topics."""
 
     before: float
@@ -236,7 +236,8 @@ class _Test:
     """The gain of each topic, by kind."""
 
     @classmethod
-    def of(cls, made: SelfMadeTopics, scores: Mapping[str, Sequence[float]], seed: int) -> _Test:
+    def of(cls, made: SelfMadeTopics, scores: Mapping[str, Sequence[float]], seed: int) -> HeldBackTest:
+        """Compare the first and the second score of each topic, by id."""
         pairs = _by_document(made, scores)
         columns = {name: {str(document): float(pairs[document][i]) for document in pairs} for i, name in enumerate(("before", "after"))}
         p = compare(columns, test="randomisation", seed=seed).p["before", "after"]
@@ -250,7 +251,9 @@ class _Test:
         """Whether the chosen setting is adopted, and why."""
         if is_general:
             return False, "no setting is clearly better than the general one on the training topics"
-        if self.after <= self.before or self.p > ALPHA:
+        if self.after <= self.before:
+            return False, "held-back topics do not gain"
+        if self.p > ALPHA:
             return False, f"the gain on held-back topics is not significant (p = {self.p:.3f})"
         losing = [kind for kind, gains in self.gains_of_kind.items() if float(np.mean(gains)) < -standard_error(gains)]
         if losing:

@@ -9,7 +9,7 @@ the query must find its answers by the other words of the document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -86,8 +86,3 @@ KINDS: Registry[Drafting] = Registry("topic_kind", "perikope.evaluation.selfmade
 def kind(draft: Drafting) -> Drafting:
     """Register a kind of topic under the name of the function that drafts it."""
     return KINDS.add(draft.__name__, draft)
-
-
-def describe_kinds() -> Iterator[tuple[str, str]]:
-    """The name of each kind, and the first line of its documentation."""
-    return ((name, (draft.__doc__ or "").partition("\n")[0]) for name, draft in KINDS.items())

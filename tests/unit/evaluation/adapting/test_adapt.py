@@ -6,7 +6,7 @@ import pytest
 from perikope.browse.models import parse_model
 from perikope.core.errors import UsageError
 from perikope.document.tree import TreeBuilder
-from perikope.evaluation.adapting.adapt import adapt, settle
+from perikope.evaluation.adapting.adapt import HeldBackTest, adapt, settle
 from perikope.evaluation.adapting.coordinates import Tried, cautious_choice, search_coordinates
 from perikope.evaluation.tuning.space import read_space
 from perikope.search.own_default import own_default, save_own_default
@@ -67,6 +67,22 @@ def test_too_few_documents_are_one_clear_error():
     builder.passage("The pump has a rotor and a shaft made of steel. The seal of the pump is made of rubber and graphite.")
     with pytest.raises(UsageError, match="at least 10 documents, and the index has 1"):
         adapt(folder_of([builder.build()]), workers=1)
+
+
+@pytest.mark.parametrize(
+    ("test", "is_general", "adopted", "reason"),
+    [
+        (HeldBackTest(0.4, 0.5, 0.01, {"heading": [0.1, 0.1]}), False, True, "is significant"),
+        (HeldBackTest(0.4, 0.4, 1.0, {"heading": [0.0, 0.0]}), True, False, "no setting is clearly better"),
+        (HeldBackTest(0.4, 0.5, 0.06, {"heading": [0.1, 0.1]}), False, False, "not significant"),
+        (HeldBackTest(0.5, 0.4, 0.01, {"heading": [-0.1, -0.1]}), False, False, "do not gain"),
+        (HeldBackTest(0.4, 0.5, 0.01, {"heading": [0.3, 0.3], "sentence": [-0.1, -0.11]}), False, False, "of the kind sentence lose"),
+        (HeldBackTest(0.4, 0.5, 0.01, {"heading": [0.3, 0.3], "sentence": [-0.2, 0.19]}), False, True, "is significant"),
+    ],
+)
+def test_a_setting_is_adopted_only_if_it_gains_and_no_kind_loses(test, is_general, adopted, reason):
+    assert test.verdict(is_general)[0] is adopted
+    assert reason in test.verdict(is_general)[1]
 
 
 SPACE = read_space("coverage", ("titles", "neighbors", "document"))

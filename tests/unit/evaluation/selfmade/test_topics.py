@@ -8,7 +8,7 @@ from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
 from perikope.evaluation.io.judgements import read_judgements
 from perikope.evaluation.io.topics import read_topics
-from perikope.evaluation.selfmade import KINDS, TopicSource, describe_kinds
+from perikope.evaluation.selfmade import KINDS, TopicSource
 from perikope.evaluation.selfmade.topics import make_topics, write_topics
 from perikope.evaluation.views import Looking
 from perikope.search.options import SearchOptions
@@ -134,7 +134,6 @@ def test_wrong_kinds_and_counts_are_clear_errors():
         make_topics(snapshot, ("sentense",))
     with pytest.raises(UsageError, match="at least one kind"):
         make_topics(snapshot, ())
-    assert [name for name, _ in describe_kinds()] == ["heading", "keywords", "reference", "sentence"]
 
 
 def test_written_topics_are_read_again(tmp_path):
