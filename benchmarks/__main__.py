@@ -6,6 +6,7 @@ python -m benchmarks build --help        one of them, with its options; also `me
                                          `patents`, `formats`, `neural`
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
+python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -19,7 +20,22 @@ import sys
 from itertools import takewhile
 
 SMALL = ("startup", "search")
-LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions", "patents", "formats", "neural", "compare", "identical")
+LARGE = (
+    "build",
+    "fetch",
+    "filters",
+    "browse",
+    "memory",
+    "columns",
+    "positions",
+    "patents",
+    "formats",
+    "neural",
+    "compare",
+    "identical",
+    "selfmade",
+    "adapting",
+)
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from perikope.core import compilation
 from perikope.core.errors import PerikopeError, abridged, unknown
 
 FIRST = (
-    "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
-    "compact", "check",
+    "index", "search", "show", "info", "explain", "locate", "adapt", "run", "eval", "graph", "encode", "train", "learn", "tune",
+    "experiment", "topics", "compact", "check",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 _SUFFIX = "_command"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.browse.masking import TokenMask, masked
 from perikope.browse.matches import Matches
 from perikope.browse.models import Model
 from perikope.browse.ranking import FLAT, Ranking
@@ -34,11 +35,13 @@ class View:
         names: PassageNames,
         model: Model | None,
         fetched: Fetched | None = None,
+        mask: TokenMask | None = None,
     ) -> None:
         self.search = search
         self.fetched = fetched or search.candidates(prepared)
         """The candidates, which do not depend on the model."""
-        self.matches = search.matches(self.fetched, model).shared()
+        matches = search.matches(self.fetched, model)
+        self.matches = (masked(matches, mask) if mask else matches).shared()
         self.judged = judged_rows(self.matches, rows_of(search.snapshot, self.matches, judged), judged)
         self._names = names
         self._name_of_row: NDArray[np.object_] | None = None
@@ -92,8 +95,15 @@ def cut_ranking(search: Search, matches: Matches, score: Column, depth: Depth, e
 class Looking:
     """Makes views of topics on one snapshot of an index, with one set of judgements."""
 
-    def __init__(self, snapshot: Snapshot, judgements: Mapping[str, Mapping[str, int]], names: PassageNames | None = None) -> None:
-        self.snapshot, self.judgements = snapshot, judgements
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        judgements: Mapping[str, Mapping[str, int]],
+        names: PassageNames | None = None,
+        masks: Mapping[str, TokenMask] | None = None,
+    ) -> None:
+        """`masks` has the words that the query of a topic must not find, by id of the topic."""
+        self.snapshot, self.judgements, self.masks = snapshot, judgements, masks or {}
         self.names = names or PassageNames(snapshot)
 
     def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
@@ -105,4 +115,5 @@ class Looking:
 
         `fetched` are the candidates of another view of the same topic, so that they are not fetched again.
         """
-        return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model, fetched)
+        qid = asked.topic.qid
+        return View(asked.search, asked.prepared, self.judgements.get(qid, {}), self.names, model, fetched, self.masks.get(qid))

@@ -9,7 +9,7 @@ from typing import Any
 
 from perikope.browse.models import parse_model
 from perikope.core.errors import PerikopeError
-from perikope.index.saved_tables import FOLDER, read_table, write_table
+from perikope.index.saved_tables import FOLDER, delete_table, read_table, write_table
 
 KIND, NAME = "default", "default"
 """Kind and name of the table."""
@@ -26,6 +26,14 @@ class OwnDefault:
 def save_own_default(folder: Path, model: str, facts: Mapping[str, Any]) -> Path:
     """Check a model and save it as the default of the index at `folder`; returns the path of the table."""
     return write_table(folder, NAME, KIND, {"model": str(parse_model(model)), "facts": dict(facts)})
+
+
+def remove_own_default(folder: Path) -> bool:
+    """Remove the default of the index at `folder`, even a damaged one; False if it has none."""
+    if not (folder / FOLDER / f"{NAME}.json").is_file():
+        return False
+    delete_table(folder, NAME)
+    return True
 
 
 def own_default(folder: Path) -> OwnDefault | None:

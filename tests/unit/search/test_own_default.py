@@ -5,7 +5,7 @@ import json
 import pytest
 
 from perikope.core.errors import PerikopeError, UsageError
-from perikope.search.own_default import own_default, save_own_default
+from perikope.search.own_default import own_default, remove_own_default, save_own_default
 
 
 def test_an_index_has_no_default_at_first(tmp_path):
@@ -33,3 +33,10 @@ def test_a_damaged_default_is_one_clear_error(tmp_path, values):
     path.write_text(json.dumps(content | {"values": values}))
     with pytest.raises(PerikopeError, match="cannot be used"):
         own_default(tmp_path)
+
+
+def test_a_default_is_removed_even_if_it_is_damaged(tmp_path):
+    assert remove_own_default(tmp_path) is False
+    save_own_default(tmp_path, "coverage", {}).write_text("damaged")
+    assert remove_own_default(tmp_path) is True
+    assert own_default(tmp_path) is None

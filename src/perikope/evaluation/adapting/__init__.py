@@ -1,0 +1,1 @@
+"""Adapting: fits the default model to the documents of one index, without human judgements."""
