@@ -24,7 +24,7 @@ class OwnDefault:
 
 
 def save_own_default(folder: Path, model: str, facts: Mapping[str, Any]) -> Path:
-    """Save a model as the default of the index at `folder`; returns the path of the table. The model is checked first."""
+    """Check a model, and save it as the default of the index at `folder`; returns the path of the table."""
     return write_table(folder, NAME, KIND, {"model": str(parse_model(model)), "facts": dict(facts)})
 
 
