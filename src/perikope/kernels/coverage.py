@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import kernel, step
 from perikope.kernels.join import TermCounts
 
 PASSAGE, TITLES, NEIGHBORS, DOCUMENT = range(4)
@@ -64,72 +64,100 @@ def cover(texts: CoveredTexts, covering: Covering) -> Floats:
         most_sections = max(most_sections, texts.first_section[document + 1] - texts.first_section[document])
     covered = np.zeros((4, texts.section_of_passage.size))
     by_document = np.zeros(terms)
-    # Sections whose title contains no term share the row of the section above them.
     by_titles = np.zeros((most_sections + 1, terms))
     row_of_section = np.zeros(most_sections, np.int64)
     sums_of_row = np.zeros((most_sections + 1, 2))
     beside = np.zeros(terms, np.int64)
     for document in range(documents):
-        first_entry, end_entry = texts.in_documents.first_entry[document], texts.in_documents.first_entry[document + 1]
-        if first_entry == end_entry:
-            continue
-        total = 0.0
-        for entry in range(first_entry, end_entry):
-            term = texts.in_documents.term[entry]
-            by_document[term] = covering.by_document[entry]
-            total += covering.weight[term] * by_document[term]
-        sums_of_row[0, 0], sums_of_row[0, 1] = 0.0, total
+        first, end = texts.in_documents.first_entry[document], texts.in_documents.first_entry[document + 1]
+        if first < end:
+            for entry in range(first, end):
+                by_document[texts.in_documents.term[entry]] = covering.by_document[entry]
+            _sum_sections(texts, covering, document, by_document, by_titles, row_of_section, sums_of_row)
+            first_section = texts.first_section[document]
+            for passage in range(texts.first_passage[document], texts.first_passage[document + 1]):
+                row = row_of_section[texts.section_of_passage[passage] - first_section]
+                _count_beside(texts, covering, document, passage, beside)
+                _sum_passage(texts, covering, document, passage, by_document, by_titles[row], sums_of_row[row], beside, covered)
+            for entry in range(first, end):
+                by_document[texts.in_documents.term[entry]] = 0.0
+    return covered
 
-        rows = 1
-        first_section = texts.first_section[document]
-        for section in range(first_section, texts.first_section[document + 1]):
-            above = 0
+
+@step
+def _sum_sections(
+    texts: CoveredTexts, covering: Covering, document: int, by_document: Floats, by_titles: Floats, row_of_section: Integers, sums: Floats
+) -> None:
+    """For each section of a document, find the row of what its titles cover; sum titles and document in each row.
+
+    `by_titles` (rows, terms) has what the titles cover, and `sums` (rows, 2) the sums of a passage without terms. Row 0
+    has no titles. Sections whose title contains no term share the row of the section above them.
+    """
+    first_section = texts.first_section[document]
+    first, end = texts.in_documents.first_entry[document], texts.in_documents.first_entry[document + 1]
+    rows = 0
+    for section in range(first_section - 1, texts.first_section[document + 1]):
+        above = 0
+        if section >= first_section:
             if texts.parent_of_section[section] >= 0:
                 above = row_of_section[texts.parent_of_section[section] - first_section]
             row_of_section[section - first_section] = above
-            if texts.in_titles.first_entry[section] < texts.in_titles.first_entry[section + 1]:
-                row_of_section[section - first_section] = rows
-                for term in range(terms):
-                    by_titles[rows, term] = by_titles[above, term]
-                for entry in range(texts.in_titles.first_entry[section], texts.in_titles.first_entry[section + 1]):
-                    by_titles[rows, texts.in_titles.term[entry]] = covering.by_title[texts.in_titles.term[entry]]
-                of_titles, of_document = 0.0, 0.0
-                for entry in range(first_entry, end_entry):
-                    term = texts.in_documents.term[entry]
-                    of_titles += covering.weight[term] * by_titles[rows, term]
-                    of_document += covering.weight[term] * (1 - by_titles[rows, term]) * by_document[term]
-                sums_of_row[rows, 0], sums_of_row[rows, 1] = of_titles, of_document
-                rows += 1
+            if texts.in_titles.first_entry[section] == texts.in_titles.first_entry[section + 1]:
+                continue
+            row_of_section[section - first_section] = rows
+            for term in range(covering.weight.size):
+                by_titles[rows, term] = by_titles[above, term]
+            for entry in range(texts.in_titles.first_entry[section], texts.in_titles.first_entry[section + 1]):
+                by_titles[rows, texts.in_titles.term[entry]] = covering.by_title[texts.in_titles.term[entry]]
+        sums[rows, 0] = sums[rows, 1] = 0.0
+        for entry in range(first, end):
+            term = texts.in_documents.term[entry]
+            sums[rows, 0] += covering.weight[term] * by_titles[rows, term]
+            sums[rows, 1] += covering.weight[term] * (1 - by_titles[rows, term]) * by_document[term]
+        rows += 1
 
-        first, end = texts.first_passage[document], texts.first_passage[document + 1]
-        for passage in range(first, end):
-            row = row_of_section[texts.section_of_passage[passage] - first_section]
-            of_passage, of_titles, of_neighbors, of_document = 0.0, sums_of_row[row, 0], 0.0, sums_of_row[row, 1]
-            if covering.by_neighbors > 0:
-                for other in (passage - 1, passage + 1):
-                    if first <= other < end:
-                        for entry in range(texts.in_passages.first_entry[other], texts.in_passages.first_entry[other + 1]):
-                            beside[texts.in_passages.term[entry]] += texts.in_passages.count[entry]
-            # The passage itself comes first, and leaves 0 in `beside`. Only terms of the neighbours alone remain.
-            for other in (passage, passage - 1, passage + 1):
-                if other != passage and (covering.by_neighbors == 0 or other < first or other >= end):
-                    continue
+
+@step
+def _count_beside(texts: CoveredTexts, covering: Covering, document: int, passage: int, beside: Integers) -> None:
+    """Add the frequencies of the terms in the two passages beside a passage to `beside`."""
+    if covering.by_neighbors > 0:
+        for other in (passage - 1, passage + 1):
+            if texts.first_passage[document] <= other < texts.first_passage[document + 1]:
                 for entry in range(texts.in_passages.first_entry[other], texts.in_passages.first_entry[other + 1]):
-                    term = texts.in_passages.term[entry]
-                    if other != passage and beside[term] == 0:
-                        continue
+                    beside[texts.in_passages.term[entry]] += texts.in_passages.count[entry]
+
+
+@step
+def _sum_passage(
+    texts: CoveredTexts,
+    covering: Covering,
+    document: int,
+    passage: int,
+    by_document: Floats,
+    by_titles: Floats,
+    sums: Floats,
+    beside: Integers,
+    covered: Floats,
+) -> None:
+    """Sum what is covered for a passage: the sums of its section, and the differences of terms in it or beside it.
+
+    `by_titles` (terms,) and `sums` (2,) are those of the row of its section. Sets `beside` to 0.
+    """
+    of_passage, of_titles, of_neighbors, of_document = 0.0, sums[0], 0.0, sums[1]
+    first, end = texts.first_passage[document], texts.first_passage[document + 1]
+    # The passage itself comes first. It sets its terms in `beside` to 0, so only terms of the neighbours alone remain.
+    for other in (passage, passage - 1, passage + 1):
+        if other == passage or (covering.by_neighbors > 0 and first <= other < end):
+            for entry in range(texts.in_passages.first_entry[other], texts.in_passages.first_entry[other + 1]):
+                term = texts.in_passages.term[entry]
+                if other == passage or beside[term] > 0:
                     own = covering.by_passage[entry] if other == passage else 0.0
                     near = covering.by_neighbors * beside[term] / (beside[term] + covering.saturation)
                     beside[term] = 0
-                    weight, title = covering.weight[term], by_titles[row, term]
+                    weight, title = covering.weight[term], by_titles[term]
                     of_passage += weight * own
                     of_titles -= weight * title * own
                     of_neighbors += weight * (1 - own) * (1 - title) * near
                     of_document -= weight * (1 - title) * by_document[term] * (own + near - own * near)
-            covered[PASSAGE, passage] = of_passage
-            covered[TITLES, passage] = of_titles
-            covered[NEIGHBORS, passage] = of_neighbors
-            covered[DOCUMENT, passage] = of_document
-        for entry in range(first_entry, end_entry):
-            by_document[texts.in_documents.term[entry]] = 0.0
-    return covered
+    covered[PASSAGE, passage], covered[TITLES, passage] = of_passage, of_titles
+    covered[NEIGHBORS, passage], covered[DOCUMENT, passage] = of_neighbors, of_document
