@@ -6,6 +6,11 @@ import os
 import zlib
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
 from perikope.index.check import check
 from perikope.index.vector_stores import FOLDER
 from perikope.neural import models

@@ -25,11 +25,9 @@ from perikope.evaluation.tuning.scores import scores_of_settings
 from perikope.evaluation.tuning.space import Space, read_space
 from perikope.evaluation.views import Looking
 from perikope.index.reader import Snapshot
-from perikope.search.options import SearchOptions
+from perikope.search.options import LEXICAL, SearchOptions
 from perikope.search.own_default import remove_own_default, save_own_default
 
-MODEL = "coverage"
-"""The model that is adapted: the general default of a search."""
 PARAMETERS = ("titles", "neighbors", "document")
 """The parameters that are fitted: the weights of the context.
 
@@ -100,7 +98,7 @@ class Adaptation:
 
 def adapt(
     index: Path,
-    model: str = MODEL,
+    model: str = LEXICAL,
     *,
     kinds: Sequence[str] = KINDS,
     parameters: Sequence[str] = PARAMETERS,
