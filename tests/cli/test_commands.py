@@ -23,6 +23,12 @@ DOCUMENTS = [
 
 
 def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command, without the line that names the model of a search."""
+    code, out, err = run_unchanged(capsys, *arguments)
+    return code, out, "".join(line for line in err.splitlines(keepends=True) if not line.startswith("perikope: ranked by "))
+
+
+def run_unchanged(capsys, *arguments):
     """Exit code, standard output and standard error of a command."""
     with pytest.raises(SystemExit) as done:
         cli.main([str(argument) for argument in arguments])

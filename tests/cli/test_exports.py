@@ -167,7 +167,7 @@ def test_documents_have_titles_and_dates(index, capsys):
     lines = {line.split()[2]: line.split()[3:] for line in out.splitlines()}
     assert lines == {"p1": ["2003-05-14", "Rotor", "pump"], "j1": ["2009", "Rotors"], "x1": []}
     first = json.loads(run(capsys, "search", index, "rotor", "--document-ranking", "maxp", "-k", 1, "--json")[1])
-    assert set(first) == {"rank", "score", "document", "title", "metadata", "source"}
+    assert set(first) == {"rank", "score", "model", "document", "title", "metadata", "source"}
     page = run(capsys, "search", index, "rotor", "--document-ranking", "maxp", "-k", 1, "--offset", 1)[1]
     assert page.split()[:3] == out.splitlines()[1].split()[:3]
     rows = table(run(capsys, "search", index, "rotor", "--document-ranking", "sump", "--csv")[1])

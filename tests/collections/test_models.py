@@ -105,6 +105,8 @@ CASES = [
     *choices("qsf_section_propagate", aggregate=["weighted"], weight=["gauss", "step"], sigma=[0.7, 3.0]),
     *choices("qsf_passage_propagate", aggregate=["weighted"], weight=["gauss", "exponential"], sigma=[1.0, 20.0]),
     ("qsf_passage_propagate", {"mu": 200.0, "alpha": 0.2, "beta": 0.6}),
+    *choices("coverage", titles=[0.0, 1.0], neighbors=[0.0, 0.3], document=[0.0, 0.8]),
+    ("coverage", {"k1": 0.5, "b": 0.9, "titles": 0.5}),
     ("first_section", {}),
     ("first_matching_section", {}),
 ]

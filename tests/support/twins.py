@@ -204,6 +204,32 @@ class Twins:
             values += (weight * f).sum(axis=(1, 2)).tolist()
         return self.mixed(np.array(values), normalize, lam)
 
+    # Our own default.
+
+    def coverage(self, k1=1.2, b=0.5, titles=1.0, neighbors=0.1, document=0.8):
+        """What passage, titles, neighbours and document leave of each term, as one dense matrix per text."""
+
+        def saturated(unit, counted):
+            tf, length = self.counts(unit)
+            units, tokens, *_ = self.background(counted)
+            return tf / (tf + k1 * (1 - b + b * length / (tokens / units)))
+
+        own, titled = self.counts("passage")[0], self.counts("passage with titles")[0]
+        beside = np.zeros(own.shape)
+        follows = self.document_of_row[1:] == self.document_of_row[:-1]
+        beside[1:][follows] += own[:-1][follows]
+        beside[:-1][follows] += own[1:][follows]
+        idf = [
+            np.log(1 + (units - holding + 0.5) / (holding + 0.5))
+            for units, _, holding, _ in map(self.background, ("passages", "documents"))
+        ]
+        share = np.minimum(idf[1] / idf[0], 1)
+        left = 1 - saturated("passage", "passages")
+        left *= 1 - titles * np.sqrt(share) * (titled > own)
+        left *= 1 - neighbors * beside / (beside + k1)
+        left *= 1 - document * share * saturated("document", "documents")[self.document_of_row]
+        return ((1 - left) * idf[0] * self.weights).sum(axis=1)
+
     # Albarede 2021.
 
     def qsf_v(self, mu=1000.0, content="lm", statistics="documents", alpha=0.8):

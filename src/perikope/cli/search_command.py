@@ -126,8 +126,6 @@ def command(
     results = opened.search(topic, **keywords)
     counts = {field: results.facets(field) for field in facets}
     documents = results.documents(document_ranking, options.k, offset=options.offset) if document_ranking else []
-    if options.model == BEST and len(results):
-        click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
@@ -138,6 +136,8 @@ def command(
         show_hits(results, form, out, context=context, full=full)
     if counts:
         show_facets(counts, form == "json")
+    if options.model == BEST and len(results):
+        click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
     if not len(results):
         _tell_why_nothing(opened, topic, options, to_stderr=for_model is not None or form in FILES, quiet=form == "json")
     return 0

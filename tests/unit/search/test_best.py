@@ -15,7 +15,7 @@ from perikope.search.best import best_model
 from perikope.search.facade import Index
 from perikope.search.options import SearchOptions
 from perikope.search.own_default import save_own_default
-from tests.cli.test_commands import run
+from tests.cli.test_commands import run_unchanged as run
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [
