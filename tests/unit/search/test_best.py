@@ -95,7 +95,7 @@ def test_a_store_without_query_encoder_is_noted(index):
 
 def test_a_damaged_store_is_noted(index):
     with_vectors(index)
-    (index.folder / "neural" / "dense" / "store.json").write_text("{}")
+    (index.folder / "neural" / "dense" / "store.json").write_text("no manifest")
     results = index.search("magnet rotor")
     assert results.model == "coverage"
     assert ["damaged" in note for note in results.notes] == [True]
