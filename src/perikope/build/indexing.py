@@ -273,7 +273,8 @@ def _delete_outdated(writer: IndexWriter, sync: Sync, options: BuildOptions, fou
     found.duplicates += overtaken
     # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
     # deleted.
-    writer.delete_numbers(sync.outdated(found.unreadable))
+    # A link that leads outside the folder is passed over, and a folder may have been replaced by it.
+    writer.delete_numbers(sync.outdated([*found.unreadable, *found.links_outside]))
 
 
 def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:

@@ -182,6 +182,20 @@ def _tar_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
                 refusal = "" if info.isreg() else "is a link or a device; pack the file itself"
                 yield _Entry(info.name, refusal, partial(archive.extractfile, info))
             info = _next(archive, onward, path)
+        _check_end(onward, path)
+
+
+def _check_end(onward: _Onward, path: str) -> None:
+    """Read what follows the mark at the end of a tar, and raise an error unless it is the usual padding.
+
+    A block that was lost, as after a power failure, holds zeros, and so does the mark. Then other members follow, or
+    more zeros than any program writes. Reading to the end also verifies the checksum of a packed tar.
+    """
+    zeros = len(onward.last)
+    while piece := onward.read(MAX_HEADER):
+        zeros += len(piece)
+        if zeros > tarfile.RECORDSIZE + tarfile.BLOCKSIZE or piece.strip(b"\0"):
+            raise UnreadableFile("has zeros where a member should be: the rest cannot be read; replace the archive", path=path)
 
 
 def _next(archive: tarfile.TarFile, onward: _Onward, path: str) -> tarfile.TarInfo | None:

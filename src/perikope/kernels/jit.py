@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 from numba.core import event
-from numba.core.caching import _CacheLocator
+from numba.core.caching import FunctionCache, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 from perikope import __version__
@@ -93,8 +93,32 @@ event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-kernel: Any = numba.njit(cache=_DIRECTORY is not None, **_OPTIONS)
-"""Decorator that compiles a kernel."""
+
+class _KernelCache(FunctionCache):
+    """The machine code of a kernel on disk. Damaged files are written anew; a full disk is no obstacle."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel for a signature, or None if it is not there or its file is damaged."""
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # whatever unpickling a damaged file raises
+            with contextlib.suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel, if there is space for it."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+def kernel(function: Any) -> Any:
+    """Decorator that compiles a kernel."""
+    compiled: Any = numba.njit(**_OPTIONS)(function)
+    if _DIRECTORY is not None:
+        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+    return compiled
+
 
 _INNER = _OPTIONS | {"no_cpython_wrapper": True}
 

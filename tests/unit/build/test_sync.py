@@ -205,6 +205,51 @@ def test_documents_of_an_archive_that_cannot_be_read_to_its_end_stay(docs, name,
     assert known(docs) == {*NAMES, *members} - {f"{name}/2.md"}
 
 
+def zeroed(path: Path, first: int, end: int) -> None:
+    """Blank some blocks of a tar, as a power failure may leave them."""
+    data = bytearray(path.read_bytes())
+    data[first * 512 : end * 512] = bytes(min(end * 512, len(data)) - first * 512)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("first", "end"), [(3, 4), (0, 1), (3, 10**6), (0, 10**6)], ids=["a header", "the first", "the rest", "all"])
+def test_documents_of_a_tar_with_blocks_of_zeros_stay(docs, first, end):
+    members = {f"m{number}.md": f"The pump of member {number}. {'More words. ' * 60}" for number in range(12)}
+    with tarfile.open(docs / "x.tar", "w") as archive:
+        for name, text in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    assert not sync(docs).skipped
+    before = known(docs)
+    assert len(before) == len(NAMES) + len(members)
+    zeroed(docs / "x.tar", first, end)
+    report = sync(docs)
+    assert [problem.path for problem in report.skipped] == [str(docs / "x.tar")]
+    assert known(docs) == before
+
+
+def test_the_checksum_of_a_packed_tar_is_verified(docs):
+    packed(docs / "x.tar.gz", ("m1.md", "m2.md"))
+    sync(docs)
+    before = known(docs)
+    data = bytearray((docs / "x.tar.gz").read_bytes())
+    data[-6] ^= 0xFF  # in the checksum at the end
+    (docs / "x.tar.gz").write_bytes(data)
+    report = sync(docs)
+    assert [problem.path for problem in report.skipped] == [str(docs / "x.tar.gz")]
+    assert known(docs) == before
+
+
+def test_documents_of_a_folder_that_became_a_link_to_elsewhere_stay(docs):
+    (docs / "sub").rename(docs.parent / "elsewhere")
+    (docs / "sub").symlink_to(docs.parent / "elsewhere")
+    report = sync(docs)
+    assert report.removed == 0
+    assert report.links_outside == 1
+    assert known(docs) == set(NAMES)
+
+
 def test_an_archive_that_cannot_be_opened_keeps_its_members(docs, monkeypatch):
     packed(docs / "x.zip", ("1.md", "2.md"))
     sync(docs)

@@ -113,3 +113,38 @@ def test_a_process_without_a_umask_keeps_its_cache_private(tmp_path):
         folder = Path(run(program, PERIKOPE_CACHE=str(tmp_path)).stdout.split()[-1])
         assert folder.is_relative_to(tmp_path)
         assert [path for path in (folder, *folder.rglob("*")) if path.is_dir() and path.stat().st_mode & 0o022] == []
+
+
+SUM = """
+from perikope.kernels.passages import sum_documents
+import numpy as np
+print(sum_documents(np.array([1.0, 2.0]), np.array([0, 2])))
+"""
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("kept", [0, 40])
+def test_damaged_kernels_are_compiled_again(tmp_path, suffix, kept):
+    assert run(SUM, PERIKOPE_CACHE=tmp_path).stdout == "[3.]\n"
+    files = [path for path in tmp_path.rglob(f"*{suffix}") if "sum_documents" in path.name]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:kept])
+    assert run(SUM, PERIKOPE_CACHE=tmp_path).stdout == "[3.]\n"
+    assert all(path.stat().st_size > kept for path in files)
+
+
+def test_a_full_disk_keeps_no_kernel_from_running(tmp_path):
+    program = (
+        """
+import os
+from numba.core import caching
+
+def full(self, name, data):
+    raise OSError(28, "No space left on device")
+
+caching.IndexDataCacheFile._save_data = full
+"""
+        + SUM
+    )
+    assert run(program, PERIKOPE_CACHE=tmp_path).stdout == "[3.]\n"

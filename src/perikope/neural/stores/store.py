@@ -13,6 +13,7 @@ passage that the user supplied (`own`).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import zlib
 from collections.abc import Mapping
@@ -60,6 +61,8 @@ class VectorStore:
             except (OSError, KeyError, ValueError) as error:
                 # An update by another process may have removed files that the manifest named.
                 if _read_manifest(folder) == data:
+                    if isinstance(error, OSError) and error.errno in _NOT_DAMAGE:
+                        raise _unreadable(folder, error) from None
                     message = f"is not a store of vectors, or is damaged ({_short(error)}): {MAKE_AGAIN}"
                     raise InputError(message, path=folder) from None
 
@@ -328,7 +331,22 @@ def _read_manifest(folder: Path) -> bytes:
     try:
         return files.read(folder / MANIFEST)
     except OSError as error:
+        if error.errno in _NOT_DAMAGE:
+            raise _unreadable(folder, error) from None
         raise InputError(f"is not a store of vectors, or cannot be read ({error.strerror}): {MAKE_AGAIN}", path=folder) from None
+
+
+_NOT_DAMAGE = (errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.ENOMEM, errno.EIO, errno.ESTALE)
+"""Errors of the operating system that say nothing about the content of a store."""
+
+
+def _unreadable(folder: Path, error: OSError) -> InputError:
+    """The error for a store that may be sound, but cannot be read now."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        advice = "raise the limit of open files (ulimit -n)"
+    else:
+        advice = "check its permissions and the disk"
+    return InputError(f"cannot be read ({error.strerror}): {advice}", path=folder)
 
 
 def _hash_or_none(path: Path) -> str | None:
