@@ -31,8 +31,9 @@ _SHORTEST, _LONGEST = 5, 30
 """Minimum and maximum number of words of a self-made query. A passage keeps at least the minimum, too."""
 _WORD_DOCUMENTS, _PASSAGES_PER_DOCUMENT = 800, 4
 """Number of documents made of words, and of passages in each."""
-_NEAR, _NEARER = 80, 40
-"""Number of words that are near the subject of a document, and near the subject of a passage."""
+_AROUND, _NEAR, _NEARER = 200, 80, 40
+"""Numbers of words nearest to the subject of a document: the pool of its passages, and the words that all of them use.
+The last number is that of the words of the pool that are nearest to the subject of a passage."""
 
 
 def self_made(collection: Collection, seed: int) -> Collection:
@@ -100,7 +101,8 @@ def of_words(encoder: Encoder, seed: int) -> Collection | None:
     if len(vocabulary.words) < _NEARER:
         return None
     generator = np.random.default_rng([seed, 19])
-    documents = [_document_of_words(vocabulary, generator) for _ in range(_WORD_DOCUMENTS)]
+    subjects = generator.integers(len(vocabulary.words), size=_WORD_DOCUMENTS)
+    documents = [_document_of_words(vocabulary, pool, generator) for pool in vocabulary.around(subjects)]
     titles, passages, queries = zip(*documents, strict=True)
     names = [f"words-{number}" for number in range(len(documents))]
     texts = Texts(
@@ -126,12 +128,20 @@ class _Vocabulary:
     frequency: Any
     """(words,) Assumed probability of each word, falling with its rank; sums to 1."""
 
-    def near(self, word: int, count: int) -> Integers:
-        """The `count` words (count,) nearest to a word by their vectors, the word itself first."""
-        distance = -(self.vectors @ self.vectors[word])
-        nearest = np.argpartition(distance, count)[:count] if count < distance.size else np.arange(distance.size)
-        order: Integers = nearest[np.argsort(distance[nearest], kind="stable")]
+    def near(self, word: int, among: Integers, count: int) -> Integers:
+        """The `count` words (count,) of `among` (words,) that are nearest to a word by their vectors, nearest first."""
+        order: Integers = among[np.argsort(-(self.vectors[among] @ self.vectors[word]), kind="stable")[:count]]
         return order
+
+    def around(self, subjects: Integers) -> list[Integers]:
+        """For each of `subjects` (subjects,), the words (at most `_AROUND`,) that are nearest to it, nearest first."""
+        count = min(_AROUND, len(self.words))
+        found = []
+        for start in range(0, subjects.size, 64):
+            distances = -(self.vectors[subjects[start : start + 64]] @ self.vectors.T)
+            nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
+            found += [words[np.argsort(row[words], kind="stable")] for words, row in zip(nearest, distances, strict=True)]
+        return found
 
 
 def _vocabulary(encoder: Encoder) -> _Vocabulary:
@@ -145,13 +155,15 @@ def _vocabulary(encoder: Encoder) -> _Vocabulary:
     return _Vocabulary([words[number] for number in ids], vectors.astype(np.float32), frequency / max(frequency.sum(), 1e-9))
 
 
-def _document_of_words(vocabulary: _Vocabulary, generator: np.random.Generator) -> tuple[str, list[str], list[str]]:
-    """Title, passages and queries of one document; the query at a position asks for the passage there."""
-    count, words = len(vocabulary.words), vocabulary.words
-    near = vocabulary.near(int(generator.integers(count)), _NEAR)
+def _document_of_words(vocabulary: _Vocabulary, pool: Integers, generator: np.random.Generator) -> tuple[str, list[str], list[str]]:
+    """Title, passages and queries of one document; the query at a position asks for the passage there.
+
+    `pool` (words,) has the words that are nearest to the subject of the document, nearest first.
+    """
+    count, words, near = len(vocabulary.words), vocabulary.words, pool[:_NEAR]
     passages, queries = [], []
     for _ in range(_PASSAGES_PER_DOCUMENT):
-        nearer = vocabulary.near(int(near[generator.integers(min(20, near.size))]), _NEARER)
+        nearer = vocabulary.near(int(near[generator.integers(min(20, near.size))]), pool, _NEARER)
         size = int(generator.integers(15, 50))
         frequent = generator.choice(count, size, p=vocabulary.frequency)
         sources = np.stack([generator.choice(nearer, size), generator.choice(near, size), generator.integers(count, size=size), frequent])
