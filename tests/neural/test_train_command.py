@@ -17,6 +17,7 @@ from perikope import cli  # noqa: E402
 from perikope.evaluation.experiment.outcome import Outcome  # noqa: E402
 from perikope.formats import read  # noqa: E402
 from perikope.neural.collection import Collection  # noqa: E402
+from perikope.neural.guard import Measured  # noqa: E402
 from perikope.neural.preparing import read_judged  # noqa: E402
 from perikope.neural.saved import load_ranker  # noqa: E402
 from perikope.neural.training import ContextRanker, TrainableRanker, Trainer  # noqa: E402
@@ -161,10 +162,92 @@ def test_validation_topics_of_their_own(files, train, tmp_path):
     assert "training on 18 topics, validating on 1 topic;" in err
 
 
-def test_attention_without_an_encoder_as_trained_is_warned_of(train):
-    code, _, err = train("--variant", "BASE", "--keep", 0.5)
-    assert code == 0
-    assert "warning: --keep changes the encoder only" in err
+def test_attention_that_cannot_be_interpolated_is_warned_of(train):
+    warning = "warning: attention without a residual stays as trained"
+    code, _, err = train("--variant", "BASE", "--keep", 0.5, to="with")
+    assert (code, warning in err) == (0, False)
+    code, _, err = train("--variant", "BASE", "--no-residual", "--keep", 0.5, to="without")
+    assert (code, warning in err) == (0, True)
+
+
+def write_long_collection(folder, subjects):
+    """Write an index whose passages are long enough for self-made topics, and topics as in `write_collection`."""
+    files = write_collection(folder, subjects)
+    more = "when the warm water stops inside the cold valve. The heat of a magnet keeps the fluid of the pump inside."
+    index = Index.create(folder / "long")
+    index.add([plain_document(name, name, *(f"the {name} {what} {more}" for what in (*ENDS, "keeps warm"))) for name in subjects])
+    index.commit()
+    return folder / "long", *files[1:]
+
+
+LEARNING = ("--epochs", 3, "--encoder-rate", 5e-3, "--patience", 9)
+
+
+def trained_weights(tmp_path, folder):
+    return load_file(tmp_path / folder / "model.safetensors")
+
+
+def distance(weights, others):
+    return sum(float((value - others[name]).norm()) for name, value in weights.items())
+
+
+def test_training_is_guarded_and_tells_what_it_gained_and_lost(files, tmp_path, capsys):
+    own = write_long_collection(tmp_path / "own", SUBJECTS)
+    few = ("--encoder", tmp_path / "tiny", "--batch", 6, "--validation-topics", own[1], *LEARNING)
+
+    def train(to, *options):
+        code, out, err = run(capsys, "train", *own, "--to", tmp_path / to, *few, *options)
+        assert code == 0, err
+        return out, err
+
+    out, _ = train("guarded", "--guard-strength", 50, "--guard-loss", 1)
+    table = [line.split("  ")[0] for line in out.splitlines() if "  0." in line]
+    assert f"self-made topics of {own[0]}" in table
+    assert "validation topics" in table
+    assert "This ranker belongs to the collections that it was trained on." in out
+    out, _ = train("plain", "--no-guard")
+    assert "self-made" not in out
+    assert "belongs to" not in out
+    # That a guarded ranker stays nearer to the untrained scores is tested with the guard itself.
+    assert distance(trained_weights(tmp_path, "guarded"), trained_weights(tmp_path, "plain")) > 0
+
+
+def test_plain_training_is_the_training_without_any_guard(files, tmp_path, capsys):
+    own = write_long_collection(tmp_path / "own", SUBJECTS)
+    few = ("--encoder", tmp_path / "tiny", "--batch", 6, "--validation-topics", own[1], *LEARNING)
+    for to, options in (("plain", ("--no-guard",)), ("loose", ("--guard-strength", 0, "--guard-loss", 1))):
+        code, _, err = run(capsys, "train", *own, "--to", tmp_path / to, *few, *options)
+        assert code == 0, err
+    plain, loose = (trained_weights(tmp_path, folder) for folder in ("plain", "loose"))
+    assert all(torch.equal(value, loose[name]) for name, value in plain.items())
+
+
+def test_a_guard_that_loses_too_much_keeps_less_of_the_training(files, tmp_path, capsys, monkeypatch):
+    own, other = (write_long_collection(tmp_path / name, subjects) for name, subjects in (("own", SUBJECTS), ("other", ["heat", "fluid"])))
+    few = ("--encoder", tmp_path / "tiny", "--batch", 6, "--validation-topics", own[1], *LEARNING, "--guard", *other)
+    before = trained_weights(tmp_path, "tiny")
+    # The measure falls as the weights move away from the untrained ones, so that every share loses something.
+    projection = before["linear.weight"]
+    monkeypatch.setattr(
+        Measured, "measure", lambda self, ranker, path: 1 - float((ranker.encoder.projection.weight.detach() - projection).norm())
+    )
+    told, moved = {}, {}
+    for loss in (99, 0):
+        code, *told[loss] = run(capsys, "train", *own, "--to", tmp_path / f"{loss}", *few, "--guard-strength", 0, "--guard-loss", loss)
+        assert code == 0, told[loss]
+        moved[loss] = distance(trained_weights(tmp_path, f"{loss}"), before)
+    assert f"topics of {other[0]}" in told[0][0]
+    assert "saved: 0.1 of the way from the untrained to the trained weights" in told[0][0]
+    assert "warning: the ranker lost" in told[0][1]
+    assert "of the way" not in told[99][0]
+    assert moved[0] == pytest.approx(0.1 * moved[99], rel=1e-3)
+
+
+def test_other_guards_are_another_training(files, tmp_path, capsys, train):
+    other = write_collection(tmp_path / "other", ["heat", "fluid"])
+    assert train()[0] == 0
+    assert "guarding_topics" in train("--guard", *other)[2]
+    assert "guard 1.0" in train("--no-guard")[2]
 
 
 def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path):
@@ -186,6 +269,7 @@ def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path)
         (("--negatives-from", "ranked", "--ranked-by", "bm52"), "did you mean 'bm25'"),
         (("--validation-qrels", "file"), "--validation-topics"),
         (("--measure", "nonsense"), "nonsense"),
+        (("--no-guard", "--guard-loss", 0.1), "--no-guard and --guard-loss exclude each other"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_made(train, tmp_path, options, message):

@@ -20,6 +20,7 @@ from perikope.core.files import make_folder, replacing
 from perikope.search.options import LEXICAL
 
 if TYPE_CHECKING:
+    from perikope.core.arrays import Integers
     from perikope.neural.collection import Collection
     from perikope.neural.encoder import Encoder
     from perikope.neural.hgat import HGAT, LateFusion
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _OF_ATTENTION = ("layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn")
 """Options that have an effect with graph attention only."""
+_OF_GUARD = {"guards": "--guard", "guard": "--guard-strength", "guard_loss": "--guard-loss"}
+"""Options of the guard, by the name of their parameter."""
 _RUN, _MADE_WITH = "run", "made-with.json"
 """Folder of the checkpoints, and the file in this folder that records the settings of the training."""
 _SECONDS = 60.0
@@ -41,9 +44,8 @@ _GROUPS = {
         "encoder", "dimension", "heading_path", "variant", "layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn",
     ),
     "Examples": ("strategy", "negatives", "draws", "ranked_by", "in_batch"),
-    "Training": (
-        "epochs", "batch", "encoder_rate", "rate", "schedule", "frozen_layers", "measure", "patience", "keep", "seed", "device",
-    ),
+    "Training": ("epochs", "batch", "encoder_rate", "rate", "schedule", "frozen_layers", "measure", "patience", "seed", "device"),
+    "Guard against forgetting": ("guards", "no_guard", "guard", "guard_loss", "keep"),
 }  # fmt: skip
 
 
@@ -60,7 +62,7 @@ _GROUPS = {
 )
 @click.option(
     "--also", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
-    help="Train on another collection too, so that the encoder stays good for other texts. May be given several times.",
+    help="Train on another collection too, with the same number of triples per batch. May be given several times.",
 )  # fmt: skip
 @click.option(
     "--validation-topics", default="", metavar="TOPICS",
@@ -115,11 +117,11 @@ _GROUPS = {
     help="Update the encoder by the gradients of neighbouring passages too; this is slower and needs much more memory.",
 )  # fmt: skip
 @click.option(
-    "--epochs", default=6, show_default=True, type=click.IntRange(1), metavar="N", help="Maximum number of passes over all topics."
+    "--epochs", default=3, show_default=True, type=click.IntRange(1), metavar="N", help="Maximum number of passes over all topics."
 )
 @click.option(
     "--batch",
-    default=32,
+    default=16,
     show_default=True,
     type=click.IntRange(1),
     metavar="N",
@@ -162,10 +164,11 @@ _GROUPS = {
 )  # fmt: skip
 @click.option(
     "--frozen-layers",
-    default=None,
+    default=0,
+    show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="Number of lower layers of the encoder that are not trained.  [default: half of all layers]",
+    help="Number of lower layers of the encoder that are not trained; half of them in the paper.",
 )
 @click.option("--measure", default="nDCG@10", show_default=True, metavar="NAME", help="Measure by which the best epoch is chosen.")
 @click.option(
@@ -173,8 +176,22 @@ _GROUPS = {
     help="Number of epochs without improvement after which training stops.",
 )  # fmt: skip
 @click.option(
-    "--keep", default=1.0, show_default=True, type=click.FloatRange(0, 1), metavar="W",
-    help="Interpolate the encoder's weights between untrained (0) and trained (1). Smaller values may be better for other collections.",
+    "--guard", "guards", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
+    help="Another collection on which the ranker must not become worse. May be given several times.  "
+    "[default: self-made topics of INDEX and of words]",
+)  # fmt: skip
+@click.option("--no-guard", is_flag=True, help="Train without a guard and keep all trained weights, as in the paper.")
+@click.option(
+    "--guard-strength", "guard", default=1.0, show_default=True, type=click.FloatRange(0), metavar="W",
+    help="Weight of the term that keeps the scores of self-made topics near those of the untrained encoder. 0 leaves it out.",
+)  # fmt: skip
+@click.option(
+    "--guard-loss", default=0.03, show_default=True, type=click.FloatRange(0), metavar="X",
+    help="Loss of --measure on guarding topics above which trained weights are interpolated with untrained ones.",
+)  # fmt: skip
+@click.option(
+    "--keep", default=None, type=click.FloatRange(0, 1), metavar="W",
+    help="Interpolate all weights between untrained (0) and trained (1).  [default: the largest share that --guard-loss allows]",
 )  # fmt: skip
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices.")
 @click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
@@ -183,6 +200,9 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
 
     With --variant, graph attention is trained together with the encoder. The ranker after the epoch with the best score
     on the validation topics is saved. If no epoch improves the score, the untrained ranker is saved.
+
+    A guard limits what the ranker forgets about other texts; training takes about twice as long with it. The report
+    says what was gained on validation topics and what was lost on others.
 
     \b
     Examples:
@@ -197,10 +217,12 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
     # The encoder is imported first, because its error says how to install torch.
     from perikope.neural.encoder import Encoder
     from perikope.neural.saved import SavedRanker, save_ranker
-    from perikope.neural.training import Trainer, Validation, interpolate, settings_from
+    from perikope.neural.training import Trainer, Validation, settings_from
 
     target = Path(folder)
-    settings = settings_from(options)
+    from perikope.cli.train_guard import Watch, keep_weights
+
+    settings = settings_from(options | ({"guard": 0.0} if options["no_guard"] else {}))
     ranked_by = _check(target, options, settings)
     encoder = Encoder.load(options["encoder"], options["dimension"], device=options["device"], precision="float32")
     context, fusion = _attention(options, encoder, settings.seed)
@@ -209,22 +231,24 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
     training = [*topics_of_index]
     training[0], held_out = _held_out(read[0], options, settings.seed)
     ranker, texts, learned = _joined(collections, training, encoder, context, fusion, options)
-    _note_run(target / _RUN, options, topics_of_index, held_out)
+    guards = [_read(files, "", with_graphs=context is not None) for files in options["guards"]]
+    _note_run(target / _RUN, options, topics_of_index, held_out, [judged for _, _, judged in guards])
+    watch = None if options["no_guard"] else Watch.of(ranker, _named(index, options, collections), _named_guards(options, guards), settings)
     where = f" of {len(read)} collections" if len(read) > 1 else ""
     summary = f"training on {count(len(learned), 'topic')}{where}, validating on {count(len(held_out), 'topic')}"
     click.echo(f"{summary}; on {encoder.device}", err=True)
-    untrained = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
+    before = {name: value.detach().clone() for name, value in ranker.state_dict().items()}
     curve = _Curve(settings, sum(relevant.size for relevant in learned.relevant))
     # The joined texts begin with the texts of the first index, so the numbers of its passages do not change.
     validation = Validation.of(collections[0].texts, held_out, settings)
-    trainer = Trainer(ranker, texts, learned, validation, settings, target / _RUN, lambda *step: curve.step(trainer.progress, *step))
-    curve.finish(trainer.run())
-    if options["keep"] < 1:
-        trained = {name: value.detach() for name, value in encoder.state_dict().items()}
-        encoder.load_state_dict(interpolate(untrained, trained, options["keep"]))
-        click.echo(f"with --keep {options['keep']:g}: {settings.measure} {validation.measure(ranker):.4f}")
-        if context is not None:
-            click.echo("perikope: warning: --keep changes the encoder only; the attention was learned with the trained encoder", err=True)
+    trainer = Trainer(
+        ranker, texts, learned, validation, settings, target / _RUN, lambda *step: curve.step(trainer.progress, *step),
+        guard=watch.guard if watch else None, collection_of_topic=_collection_of_topic(training),
+    )  # fmt: skip
+    progress = trainer.run()
+    curve.finish(progress)
+    if progress.best >= 0 or options["keep"] is not None:
+        keep_weights(ranker, before, validation, progress, watch, options["keep"], options["guard_loss"])
     if context is not None:
         _show_attention(context, fusion)
     save_ranker(target, SavedRanker(encoder, context, fusion, settings.heading_path))
@@ -256,9 +280,12 @@ def _check(target: Path, options: Mapping[str, Any], settings: TrainingSettings)
         raise UsageError("--ranked-by needs negatives from a ranking; add --negatives-from ranked, or same_doc+ranked")
     if options["validation_qrels"] and not options["validation_topics"]:
         raise UsageError("--validation-qrels needs --validation-topics; give both, or leave --validation-qrels out")
-    indexes = [Path(index).resolve() for index in (context.params["index"], *(files[0] for files in options["also"]))]
+    others = (*options["also"], *options["guards"])
+    indexes = [Path(index).resolve() for index in (context.params["index"], *(files[0] for files in others))]
     if len(set(indexes)) < len(indexes):
         raise UsageError("an index is given twice; give it once, with all its topics in one file and all judgements in another")
+    if options["no_guard"] and (useless := [flag for name, flag in _OF_GUARD.items() if name in given]):
+        raise UsageError(f"--no-guard and {', '.join(useless)} exclude each other; leave one out")
     _check_target(target)
     start = Path(options["encoder"])
     if start.is_dir() and start.resolve() == target.resolve():
@@ -355,8 +382,25 @@ def _joined(
     return ranker, texts, learned
 
 
-def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics) -> None:
-    """Record the encoder, attention and topics of a training.
+def _named(index: str, options: Mapping[str, Any], collections: Sequence[Collection]) -> dict[str, Collection]:
+    """The collections that are trained on, by the path of their index as it was given."""
+    return dict(zip([index, *(files[0] for files in options["also"])], collections, strict=True))
+
+
+def _named_guards(options: Mapping[str, Any], read: Sequence[tuple[Index, Collection, Topics]]) -> dict[str, tuple[Collection, Topics]]:
+    """The collections and topics of --guard, by the path of their index as it was given."""
+    return {files[0]: (collection, judged) for files, (_, collection, judged) in zip(options["guards"], read, strict=True)}
+
+
+def _collection_of_topic(topics: Sequence[Topics]) -> Integers | None:
+    """The number of each topic's collection (topics,), in the order of the joined topics; None for one collection."""
+    import numpy as np
+
+    return np.repeat(np.arange(len(topics)), [len(judged) for judged in topics]) if len(topics) > 1 else None
+
+
+def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics, guards: Sequence[Topics]) -> None:
+    """Record the encoder, attention and topics of a training, and the topics of its guards.
 
     Raises `UsageError` if the folder contains a training with other settings.
     """
@@ -368,6 +412,8 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
     facts = {name: options[name] for name in names} | {"topics": _digest(topics)}
     if options["validation_topics"]:
         facts["validation_topics"] = _digest([held_out])
+    if guards:
+        facts["guarding_topics"] = _digest(guards)
     path = folder / _MADE_WITH
     if (folder / PROGRESS).is_file() and path.is_file():
         try:

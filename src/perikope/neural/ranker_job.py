@@ -23,6 +23,7 @@ from perikope.evaluation.io.runs import Run
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import keeping_random_state
+from perikope.neural.guard import Guard, guarding_collections
 from perikope.neural.hgat import HGAT, LateFusion
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings, shared_name
 from perikope.neural.training import ContextRanker, TrainableRanker, Trainer, interpolate
@@ -153,7 +154,11 @@ class _RankerJob:
             fusion = LateFusion().to(self.device) if self.ranker.is_late else None
             graphs = join_graphs(collections)
             ranker = ContextRanker(encoder, written, texts, graphs, context, fusion, neighbours_learn=self.ranker.neighbours_learn)
-        progress = Trainer(ranker, texts, joined, None, settings).run()
+        guard = None
+        if settings.guard:
+            numbered = {str(number): collection for number, collection in enumerate(collections)}
+            guard = Guard(ranker, guarding_collections(ranker, numbered, self.seed).values(), settings)
+        progress = Trainer(ranker, texts, joined, None, settings, guard=guard).run()
         if self.ranker.kept < 1:
             encoder.load_state_dict(interpolate(before, encoder.state_dict(), self.ranker.kept))
         learned: dict[str, Any] = {"losses": [epoch.loss for epoch in progress.epochs]}

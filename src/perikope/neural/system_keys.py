@@ -48,6 +48,9 @@ class TrainingOptions(Options):
         "even if they have more passages; random documents fill the rest.",
     )
     precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: `auto` is bfloat16.")
+    guard: float = option(
+        0.0, Real(Range(0)), "Weight of the term against forgetting: scores of self-made topics stay near those of the untrained encoder."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,10 +32,11 @@ from perikope.core.reading import read_saved_object
 from perikope.evaluation.depth import depth_of
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
-from perikope.neural.triples import Texts, Topics, draw_triples, sources_of
+from perikope.neural.triples import Texts, Topics, draw_triples, mix_evenly, sources_of
 
 if TYPE_CHECKING:
     from perikope.neural.graph import DocumentGraph
+    from perikope.neural.guard import Guard
     from perikope.neural.hgat import HGAT, LateFusion
 
 PROGRESS = "progress.json"
@@ -88,6 +89,8 @@ class TrainingSettings:
     """Decides all random draws of training: triples, their order, and dropout."""
     precision: Literal["auto", "float32"] = "auto"
     """Precision of the computation: `auto` is bfloat16 on a GPU and float32 on a CPU. Weights are always float32."""
+    guard: float = 0.0
+    """Weight of the term that keeps scores near those of the untrained encoder, at least 0; see `neural.guard`."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "negatives", "draws", "patience"):
@@ -96,6 +99,8 @@ class TrainingSettings:
         for name in ("encoder_rate", "rate"):
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be from 0 to below 1, not {getattr(self, name)}")
+        if not 0 <= self.guard < math.inf:
+            raise UsageError(f"guard must be at least 0, not {self.guard}")
         sources_of(self.strategy)
 
 
@@ -343,15 +348,22 @@ class Trainer:
         settings: TrainingSettings,
         folder: Path | None = None,
         on_progress: Callable[[int, int, float], None] = lambda epoch, step, loss: None,
+        *,
+        guard: Guard | None = None,
+        collection_of_topic: Integers | None = None,
     ) -> None:
         """Prepare the training of a ranker on `topics`, or resume a run in `folder` that has the same settings.
 
         - `validation`: decides which epoch is best. With None, all epochs are run and the last one is kept.
+        - `guard`: adds its term to the loss, with the weight `settings.guard`.
+        - `collection_of_topic` (topics,): the number of each topic's collection. If it is given, collections have the
+          same number of triples in each batch; see `triples.mix_evenly`.
         - `folder`: where the run is saved after each epoch; None keeps it in memory.
         - `on_progress`: called after each step with the epoch, the step and the loss.
         """
         self.ranker, self.texts, self.topics, self.validation, self.settings = ranker, texts, topics, validation, settings
         self.folder, self._on_progress = folder, on_progress
+        self._guard, self._collection_of_topic = guard, collection_of_topic
         self.progress = Progress()
         self._best_weights: Mapping[str, Tensor] = {}
         encoder = ranker.encoder.float()
@@ -395,6 +407,8 @@ class Trainer:
         triples = draw_triples(
             self.texts, self.topics, settings.strategy, seed=settings.seed, epoch=number, negatives=settings.negatives, draws=settings.draws
         )
+        if self._collection_of_topic is not None:
+            triples = mix_evenly(triples, self._collection_of_topic[triples[:, 0]])
         steps = -(-triples.shape[0] // settings.batch)
         self.ranker.train()
         losses = []
@@ -402,21 +416,22 @@ class Trainer:
             torch.manual_seed(settings.seed * 1_000_003 + number)
             for step in range(steps):
                 self._set_rates((number * steps + step) / (settings.epochs * steps))
-                losses.append(self._step(triples[step * settings.batch : (step + 1) * settings.batch]))
+                losses.append(self._step(triples[step * settings.batch : (step + 1) * settings.batch], number, step))
                 self._on_progress(number, step, losses[-1])
         self.ranker.eval()
         measured = 0.0 if self.validation is None else self.validation.measure(self.ranker)
         return Epoch(number, math.fsum(losses) / max(len(losses), 1), measured, time.perf_counter() - start)
 
-    def _step(self, triples: Integers) -> float:
-        """Make one step of the optimiser on `triples` (triples, 2 + negatives), and return the loss."""
+    def _step(self, triples: Integers, epoch: int, step: int) -> float:
+        """Make one step of the optimiser on `triples` (triples, 2 + negatives), and return the loss without guard."""
         passages, positive, allowed = batch_of(self.topics, triples, self.settings.in_batch)
         device = self.ranker.encoder.device
         with computing(device, self.settings.precision):
             scores = self.ranker([self.topics.queries[topic] for topic in triples[:, 0].tolist()], passages)
         loss = triple_loss(scores.float(), torch.from_numpy(positive).to(device), torch.from_numpy(allowed).to(device))
+        guarded = loss if self._guard is None else loss + self.settings.guard * self._guard.loss(epoch, step)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        guarded.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], 1.0)
         self.optimizer.step()
         return float(loss.detach())
@@ -598,7 +613,7 @@ def compare(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask:
 
 
 def interpolate(untrained: Mapping[str, Tensor], trained: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
-    """The weighted mean `(1 - w) · untrained + w · trained` of the weights of two encoders, by name.
+    """The weighted mean `(1 - w) · untrained + w · trained` of the weights of two encoders or rankers, by name.
 
     It keeps most of what was learned and forgets less of what the untrained encoder knew (Wortsman et al. 2022, Robust
     fine-tuning of zero-shot models). `weight` is w, from 0 to 1. Integer values are taken from `trained`.

@@ -281,6 +281,19 @@ def draw_triples(
     return triples[np.random.default_rng([seed, epoch]).permutation(len(triples))]
 
 
+def mix_evenly(triples: Integers, collection_of_triple: Integers) -> Integers:
+    """Triples (about as many, 2 + negatives) in which collections take turns, so that each has the same number.
+
+    `triples` (triples, 2 + negatives) are in random order, and `collection_of_triple` (triples,) has the number of each
+    one's collection. Triples of small collections are repeated, and some triples of large ones are left out.
+    """
+    collections = np.unique(collection_of_triple)
+    each = -(-len(triples) // max(collections.size, 1))
+    rows = [np.resize(np.flatnonzero(collection_of_triple == collection), each) for collection in collections.tolist()]
+    mixed: Integers = triples[np.stack(rows, axis=1).reshape(-1)] if rows else triples
+    return mixed
+
+
 def join_texts(collections: Sequence[Texts]) -> Texts:
     """Several collections as one, in their order."""
     first = np.cumsum([0, *(len(texts.names) for texts in collections)]).tolist()
