@@ -13,7 +13,6 @@ A caller may stop after any step. For example, tuning and learning rank the same
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -94,10 +93,13 @@ class Search:
         self.eligibility = Eligibility.of(snapshot, options)
         check_language(snapshot, options.language)
 
-    @cached_property
+    @property
     def best(self) -> BestModel | None:
         """The best model that the index offers; None if the options name a model."""
-        return self._best or best_model(self.snapshot, self.options)
+        # Not a `cached_property`, whose lock a process may inherit if it is forked while another thread searches.
+        if self._best is None:
+            self._best = best_model(self.snapshot, self.options)
+        return self._best
 
     @property
     def model(self) -> Model:

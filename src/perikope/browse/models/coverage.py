@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Signals, model
-from perikope.browse.models.content import background
+from perikope.browse.models.content import CountedOver, background
 from perikope.browse.signals import Column, Node
 from perikope.core.arrays import Floats, Integers
 from perikope.core.parameters import Grid, Range
@@ -41,10 +40,9 @@ def coverage_signals(
     document: Annotated[Share, Grid((0.0, 0.4, 0.8)), "Weight δ of the document."] = 0.8,
 ) -> Signals:
     """The signals `passage`, `titles`, `neighbors` and `document`: what each covers that those before it do not."""
-    information = Information.of(matches)
     if matches.units != "passages":
         neighbors = 0.0  # elements overlap, so the rows beside them are no neighbours
-    texts = _Coverage(matches, information, k1, b, titles, neighbors, document)
+    texts = _Coverage(matches, k1, b, titles, neighbors, document)
     covered = cover(texts.as_arrays(), texts.covering())
     return {name: _column(texts, level, covered[level]) for level, name in enumerate(_NAMES)}
 
@@ -90,43 +88,25 @@ class Information:
         return cls(of_passage, np.minimum(share, 1.0))
 
 
-@dataclass(frozen=True)
 class _Coverage:
     """What the texts of some matches cover of the query terms, with the parameters of the model."""
 
-    matches: Matches
-    information: Information
-    k1: float
-    b: float
-    titles: float
-    neighbors: float
-    document: float
-
-    @cached_property
-    def by_passage(self) -> Floats:
-        """What the passage covers (p), for each entry of the frequencies in passages."""
-        average = background(self.matches, "passages").average_length
-        return self._saturated(self.matches.in_passages, self.matches.length_of_passage, average)
-
-    @cached_property
-    def by_document(self) -> Floats:
-        """What the document covers (d), for each entry of the frequencies in documents."""
-        frequencies = self.matches.in_documents
-        average = background(self.matches, "documents").average_length
-        saturated = self._saturated(frequencies, self.matches.length_of_document, average)
-        return self.document * self.information.share_of_document[frequencies.term] * saturated
-
-    @cached_property
-    def by_title(self) -> Floats:
-        """What a title covers that contains the term (g), for each term."""
-        return self.titles * np.sqrt(self.information.share_of_document)
-
-    @cached_property
-    def weight(self) -> Floats:
+    def __init__(self, matches: Matches, k1: float, b: float, titles: float, neighbors: float, document: float) -> None:
+        self.matches, self.k1, self.b, self.neighbors = matches, k1, b, neighbors
+        self.information = Information.of(matches)
+        share = self.information.share_of_document
+        self.weight: Floats = matches.weights * self.information.of_passage
         """The weight of each term: its weight in the query times its information."""
-        return self.matches.weights * self.information.of_passage
+        self.by_passage = self._saturated(matches.in_passages, matches.length_of_passage, "passages")
+        """What the passage covers (p), for each entry of the frequencies in passages."""
+        of_document = self._saturated(matches.in_documents, matches.length_of_document, "documents")
+        self.by_document: Floats = document * share[matches.in_documents.term] * of_document
+        """What the document covers (d), for each entry of the frequencies in documents."""
+        self.by_title: Floats = titles * np.sqrt(share)
+        """What a title covers that contains the term (g), for each term."""
 
-    def _saturated(self, frequencies: Frequencies, length: Integers, average: float | Floats) -> Floats:
+    def _saturated(self, frequencies: Frequencies, length: Integers, statistics: CountedOver) -> Floats:
+        average = background(self.matches, statistics).average_length
         relative = length[frequencies.unit] / np.maximum(of_terms(average, frequencies.term), 1e-9)
         result: Floats = frequencies.count / (frequencies.count + self.k1 * (1 - self.b + self.b * relative))
         return result
