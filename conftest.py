@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/perikope/neural/*"]
+collect_ignore_glob = [] if find_spec("torch") else ["src/perikope/neural/*", "src/perikope/cli/train_guard.py"]

@@ -26,7 +26,8 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     # O_NONBLOCK: opening a pipe must not block. The type of the open file is checked, not that of the path, because the
     # path may be replaced in between.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
+    # `os.fdopen` would import a module, which fails while the interpreter shuts down and a forgotten writer is closed.
+    with open(os.open(path, flags), "rb", 1 << 16) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise not_regular(path)
         yield file
