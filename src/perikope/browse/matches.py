@@ -17,6 +17,7 @@ import numpy as np
 
 from perikope.browse.structure import Structure, Units, read_elements, read_structure
 from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
+from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE
@@ -294,6 +295,7 @@ def join(
     for i, segment in enumerate(snapshot.segments):
         inside = slice(int(bounds[i]), int(bounds[i + 1]))
         if inside.stop > inside.start:
+            checkpoint("matches")
             local = numbers[inside] - snapshot.first_document[i]
             segment.joined.require(local)
             rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)

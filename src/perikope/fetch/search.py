@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from perikope.core.arrays import Array, Floats, Integers, Unsigned16
+from perikope.core.checkpoints import checkpoint
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
@@ -65,6 +66,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     most = max(snapshot.numbers, 1)
     search = _Search(model, terms, weights, min(documents, most), most, filter)
     for i, segment in enumerate(snapshot.segments):
+        checkpoint("candidates")
         search.add(segment, rows.numbers[i], rows.bounds(i), int(snapshot.first_document[i]))
     numbers, sums = search.best
     candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)

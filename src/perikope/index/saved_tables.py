@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perikope.core import files
+from perikope.core.access import check_access
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.locks import LOCK_FILE, take_lock
@@ -66,6 +67,7 @@ def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTa
     A table of another kind is an error; an empty `kind` accepts all kinds.
     """
     if name.endswith(".json"):
+        check_access(name, "a table")
         path: Traversable = Path(name)
         if not path.is_file():
             raise UsageError(f"there is no file {name}; check the path, or leave out .json to name a table of the index")

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Integers
+from perikope.core.access import check_access, may_name_files
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.names import normal_path
 from perikope.document.languages import NAMES
@@ -135,11 +136,17 @@ def load_patent(snapshot: Snapshot, patent: str | os.PathLike[str] | Document) -
     if not path.strip():
         raise UsageError("the patent to search with is empty; give a file or a publication number")
     # If a folder has the same name as a publication number, the number is meant.
-    if not isinstance(patent, str) or (os.path.exists(path) and not (os.path.isdir(path) and parse_publication(path))):
+    if not isinstance(patent, str) or (_is_file(path) and not (os.path.isdir(path) and parse_publication(path))):
+        check_access(path, "a patent")
         return _of_file(path)
-    if os.path.dirname(path) and parse_publication(path) is None:
+    if may_name_files() and os.path.dirname(path) and parse_publication(path) is None:
         raise InputError("there is no such file; give the file of a patent, or a publication number", path=path)
     return of_index(snapshot, find_publication(snapshot, path, or_file=True))
+
+
+def _is_file(path: str) -> bool:
+    """Whether a name is the path of a file or folder; False if files cannot be named."""
+    return may_name_files() and os.path.exists(path)
 
 
 def pasted(claims: str) -> Patent:

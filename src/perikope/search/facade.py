@@ -23,14 +23,15 @@ from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
-from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
+from perikope.search.asking import Asked, read_patent, read_query
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
 from perikope.search.options import SearchOptions, patent_options, with_signature
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
-from perikope.search.steps import allowed_documents, count_documents, search_for
+from perikope.search.running import run_search
+from perikope.search.steps import allowed_documents, count_documents
 from perikope.text.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -329,13 +330,10 @@ class Index:
         Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. The
         conditions of a patent query apply in addition to the given restrictions.
         """
-        check_about_patents(query, given)
-        chosen = load_recipe(recipe) if recipe else None
-        search = search_for(self.snapshot, query, resolve_options(chosen, given, options))
-        prepared = search.prepare(query)
-        for complaint in search.complaints(prepared, chosen):
+        results, complaints = run_search(self.snapshot, query, recipe, options, given)
+        for complaint in complaints:
             warnings.warn(complaint, stacklevel=2)
-        return search.run(prepared)
+        return results
 
     @with_signature()
     def search_many(

@@ -23,6 +23,7 @@ from perikope.browse.ranking import Ranking, rank
 from perikope.browse.requirements import lacking
 from perikope.browse.signals import Column
 from perikope.core.arrays import Floats, Integers, Mask
+from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import ModelWarning
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand, parse_expansion
@@ -124,11 +125,13 @@ class Search:
 
     def prepare(self, asked: Asked) -> Prepared:
         """Translate the query into terms of the index. Raises `UsageError` if no term is left."""
+        checkpoint("prepare")
         prepared = read_asked(self.snapshot, asked, self.options)
         return replace(prepared, notes=(*self.notes, *prepared.notes)) if self.notes else prepared
 
     def candidates(self, prepared: Prepared) -> Fetched:
         """Choose the documents whose passages are scored, with expansion, vectors and rescoring as the options say."""
+        checkpoint("candidates")
         options, fetching, most = self.options, self.fetching(prepared), self.most
         query = prepared.fetch
         candidates = fetching.documents(query, most) if options.candidates is None else fetching.given(options.candidates, most)
@@ -149,6 +152,7 @@ class Search:
         `model` is used only with the option `browse_expand`: the passages that it ranks best expand the query. The
         default is the model of the options.
         """
+        checkpoint("matches")
         matches = self._join(fetched.query, fetched.candidates)
         if not self.options.browse_expand:
             return matches
@@ -168,6 +172,7 @@ class Search:
 
     def _rank(self, matches: Matches, chosen: Model) -> RankedMatches:
         """Score the rows with a model, and rank all results up to the last one that is returned."""
+        checkpoint("rank")
         signals = chosen.signals(matches)
         score, eligible = self.results_by(matches, chosen, chosen.combine(signals))
         groups = self.eligibility.groups(matches)
@@ -180,6 +185,7 @@ class Search:
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
+        checkpoint("results")
         is_relative = self.model.unmatched != "score 0" and not self.model.context_free
         equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         of_model = (self.best.note,) if self.best is not None and self.best.note else ()
@@ -233,10 +239,12 @@ class Search:
 
     def _run_on_all(self, prepared: Prepared) -> Results:
         """Search all documents in batches, and return the best passages."""
+        checkpoint("candidates")
         query, k = prepared.scoring, self._depth
         fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
         for batch in self._batches(fetched):
+            checkpoint("matches")
             matches = self._join(query, Candidates(batch, np.zeros(batch.size)))
             ranking = self._rank(matches, self.model).ranking
             best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from perikope.core.access import check_access
 from perikope.core.configuration import SUFFIX, Location, Table, free_table, options_table, parse_toml, read_text, table
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import declared, option
@@ -136,6 +137,7 @@ def load_recipe(recipe: str | Recipe) -> Recipe:
     if not isinstance(recipe, str):
         raise UsageError(f"a recipe must be a name or the path of a file, as text, not {type(recipe).__name__}")
     if recipe.endswith(SUFFIX):
+        check_access(recipe, "a recipe")
         return parse_recipe(Path(recipe).name.removesuffix(SUFFIX), read_text(Path(recipe), "a recipe"), recipe)
     return _shipped(recipe)
 
