@@ -100,7 +100,7 @@ def search_options(*, without: Collection[str] = (), help: dict[str, str] | None
 
         decorated: Any = with_search
         for option in reversed(options):
-            decorated = _click_option(option, getattr(base, option.name), (help or {}).get(option.name, ""))(decorated)
+            decorated = click_option(option, getattr(base, option.name), (help or {}).get(option.name, ""))(decorated)
         recipe = click.option(
             "--recipe",
             default="",
@@ -114,7 +114,7 @@ def search_options(*, without: Collection[str] = (), help: dict[str, str] | None
     return decorate
 
 
-def _click_option(option: Option, default: Any, help: str) -> Callable[[F], F]:
+def click_option(option: Option, default: Any, help: str = "") -> Callable[[F], F]:
     """The click option of a declared option. Its value is None if it is not given, so that a recipe can set it."""
     kind, text = option.kind, help or _HELP.get(option.name, option.help)
     flags = [option.command_line, option.name]

@@ -40,6 +40,10 @@ class UsageError(PerikopeError):
     """A name, parameter, value or query that cannot be used as given."""
 
 
+class NotFound(UsageError):
+    """A document or passage that the index does not have."""
+
+
 class InputError(PerikopeError):
     """Input that cannot be read. The message starts with the file and the line, if they are known.
 

@@ -47,6 +47,14 @@ class Duplicate:
         return f"document {self.id!r} is given twice{where}: keep only the first (--duplicates first), or change one of the ids"
 
 
+class DuplicateWarning(UserWarning):
+    """Documents were left out, because the index or the same call has documents with the same ids."""
+
+    def __init__(self, left_out: Sequence[Duplicate]) -> None:
+        super().__init__(left_out_message(left_out))
+        self.left_out = tuple(left_out)
+
+
 def check_duplicates(value: str) -> None:
     """Raise a `UsageError` if the value of the option `duplicates` is not valid."""
     if value not in DUPLICATES:

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from perikope.core.arrays import Integers
 from perikope.core.access import check_access, may_name_files
+from perikope.core.arrays import Integers
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.names import normal_path
 from perikope.document.languages import NAMES

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from perikope.core.errors import UsageError
+from perikope.core.errors import NotFound, UsageError
 from perikope.index.joined_texts import JoinedTexts, joined_ids
 from perikope.index.reader import Snapshot
 
@@ -93,14 +93,14 @@ def find_publication(snapshot: Snapshot, text: str, *, or_file: bool = False) ->
         raise _several(snapshot, text, documents)
     if or_file and wanted is None:
         what = f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
-        raise UsageError(what + similar_names(snapshot, text))
+        raise NotFound(what + similar_names(snapshot, text))
     if wanted is not None and (other := _of_patent(snapshot, wanted)):
         ids = ", ".join(sorted(snapshot.document_id(document) for document in other))
-        raise UsageError(
+        raise NotFound(
             f"there is no {wanted.written} in {snapshot.folder}, but these publications of {wanted.patent}: {ids}; give one of them"
         )
     named = wanted.written if or_file and wanted is not None else f"document {text!r}"
-    raise UsageError(f"there is no {named} in {snapshot.folder}{similar_names(snapshot, text)}")
+    raise NotFound(f"there is no {named} in {snapshot.folder}{similar_names(snapshot, text)}")
 
 
 def id_named(snapshot: Snapshot, text: str) -> str:

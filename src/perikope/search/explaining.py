@@ -9,7 +9,7 @@ from perikope.browse.languages import in_searched_languages, languages_of_rows
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column, Node
 from perikope.browse.structure import DocumentOutline
-from perikope.core.errors import UsageError
+from perikope.core.errors import NotFound, UsageError
 from perikope.core.names import is_element_path, split_name
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
@@ -41,7 +41,7 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
     if is_element_path(passage):
         span = DocumentOutline(segment, local).find(passage)
         if span < 0:
-            raise UsageError(f"document {segment.document_id(local)!r} has no element {passage!r}; check the path")
+            raise NotFound(f"document {segment.document_id(local)!r} has no element {passage!r}; check the path")
         return segment, local, span
     raise _no_passage(segment.document_id(local), passage, ids)
 
@@ -113,10 +113,10 @@ def _passage_ids(segment: Segment, local: int) -> list[str]:
     return [segment.passage_id(local, passage) for passage in segment.passages_of(local)]
 
 
-def _no_passage(document: str, passage: str, ids: list[str]) -> UsageError:
+def _no_passage(document: str, passage: str, ids: list[str]) -> NotFound:
     near = difflib.get_close_matches(passage, ids, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return UsageError(f"document {document!r} has no passage {passage!r};{hint} its passages are {_some(ids)}")
+    return NotFound(f"document {document!r} has no passage {passage!r};{hint} its passages are {_some(ids)}")
 
 
 def _some(ids: list[str]) -> str:

@@ -16,7 +16,7 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
-from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates, left_out_message
+from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, DuplicateWarning, check_duplicates
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
@@ -172,7 +172,7 @@ class Index:
         on_duplicate = left_out.append if duplicates == "first" else None
         self._write().add(self._made(documents), replace=replace, on_duplicate=on_duplicate)
         if left_out:
-            warnings.warn(left_out_message(left_out), stacklevel=2)
+            warnings.warn(DuplicateWarning(left_out), stacklevel=2)
 
     def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
         """The given documents. Dictionaries become documents when they are read."""
@@ -225,7 +225,7 @@ class Index:
             first = "; ".join(str(problem) for problem in report.skipped[:3])
             warnings.warn(f"{len(report.skipped)} files could not be read completely: {first}", stacklevel=2)
         if report.duplicates:
-            warnings.warn(left_out_message(report.duplicates), stacklevel=2)
+            warnings.warn(DuplicateWarning(report.duplicates), stacklevel=2)
         return report
 
     def commit(self) -> None:

@@ -14,7 +14,11 @@ from perikope.search.steps import search_for
 
 
 def run_search(
-    snapshot: Snapshot, query: Asked, recipe: str | Recipe = "", options: SearchOptions | None = None, given: Mapping[str, Any] | None = None
+    snapshot: Snapshot,
+    query: Asked,
+    recipe: str | Recipe = "",
+    options: SearchOptions | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> tuple[Results, list[UserWarning]]:
     """Search a snapshot. Returns the results, and warnings about the model and the recipe.
 

@@ -1,0 +1,127 @@
+"""`perikope serve`: an HTTP server for indexes, or for a folder of documents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from perikope.cli.options import click_option
+from perikope.core.errors import MissingExtra, UsageError
+from perikope.core.options import declared
+from perikope.server.settings import GROUPS, ServerSettings
+
+if TYPE_CHECKING:
+    from perikope.server.served import ServedIndexes
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _settings(command: F) -> F:
+    """Add the settings of a server to a command."""
+    for option in reversed([option for group in GROUPS for option in declared(ServerSettings).values() if option.group == group]):
+        command = click_option(option, option.default)(command)
+    return command
+
+
+@click.command(name="serve")
+@click.argument("paths", metavar="INDEX…|FOLDER", nargs=-1)
+@_settings
+@click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser, if there is one.")
+@click.option("--new-token", default="", metavar="NAME", help="Print a new token, and the lines for the file of tokens; serve nothing.")
+def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given: Any) -> int:
+    """Serve indexes over HTTP, or a folder of documents.
+
+    An INDEX is a folder that `perikope index` made; NAME=INDEX gives it another name in addresses. Any other FOLDER is
+    read into an index in the cache, and read again when its files change. Only programs on this machine reach the
+    server, unless --host says otherwise. Writing needs a token.
+
+    \b
+    Example:
+      perikope serve idx
+      perikope serve manuals/
+      perikope serve patents=idx1 articles=idx2 --port 9000 --tokens tokens.toml
+      perikope serve --new-token ingest
+    """
+    try:
+        from perikope.server import gate
+        from perikope.server.logs import Log
+        from perikope.server.running import Server, open_socket
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "uvicorn", "server") from None
+    if new_token:
+        secret, lines = gate.new_token(new_token)
+        click.echo(
+            f"token, to be given to the client (it is not stored anywhere):\n  {secret}\n\nfor the file of --tokens:\n{lines}", nl=False
+        )
+        return 0
+    if not paths:
+        raise UsageError("give an index or a folder of documents to serve")
+    settings = ServerSettings.of({name: value for name, value in given.items() if value not in (None, ())})
+    _check_address(settings)
+    listening = open_socket(settings)
+    served = _served(paths)
+    log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow)
+    address = f"unix socket {settings.socket}" if settings.socket else f"http://{_host(settings.host)}:{listening.getsockname()[1]}"
+    server = Server(settings, served, listening, log, lambda: _tell(served, address, opens and not settings.socket))
+    server.gate()  # mistakes in the file of tokens are reported now
+    server.run()
+    return 0
+
+
+def _check_address(settings: ServerSettings) -> None:
+    """Warn if others can reach the server."""
+    import warnings
+
+    from perikope.server.gate import is_loopback
+
+    if settings.socket or is_loopback(settings.host):
+        return
+    if not settings.allow_host:
+        raise UsageError(f"--host {settings.host} lets other machines in: say under which name they reach this one, with --allow-host NAME")
+    if not settings.tokens:
+        warnings.warn('everybody who reaches this server can read its indexes; --tokens FILE with read = "token" limits it', stacklevel=2)
+
+
+def _served(paths: Iterable[str]) -> ServedIndexes:
+    """The indexes to serve. Folders of documents are read first."""
+    from perikope.index.reader import Snapshot
+    from perikope.server.folders import build_index, cached_index, is_index
+    from perikope.server.served import ServedIndex, ServedIndexes, name_of
+
+    by_name: dict[str, ServedIndex] = {}
+    for written in paths:
+        given, mark, rest = written.partition("=")
+        has_name = bool(mark) and not Path(written).exists()
+        path = Path(rest if has_name else written)
+        name = name_of(given if has_name else "", path, list(by_name))
+        if is_index(path):
+            Snapshot.open(path)  # an index that cannot be read is reported now
+            by_name[name] = ServedIndex(name, path)
+            continue
+        index = cached_index(path)
+        report = build_index(path, index)
+        click.echo(f"perikope: {path}: {report.documents} documents read into {index}", err=True)
+        by_name[name] = ServedIndex(name, index, path)
+    return ServedIndexes(by_name)
+
+
+def _tell(served: ServedIndexes, address: str, opens: bool | None) -> None:
+    """Say that the server is ready, and where."""
+    names = ", ".join(served.by_name)
+    click.echo(f"perikope: serving {names} at {address} (Ctrl-C ends it)")
+    first = next(iter(served.by_name))
+    if address.startswith("http"):
+        click.echo(f"perikope: try {address}/indexes/{first}/search?query=WORDS")
+    sys.stdout.flush()
+    if opens:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,204 @@
+"""A process that runs operations: it receives requests one by one, and sends answers."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from perikope.core.access import files_forbidden
+from perikope.core.checkpoints import watched
+from perikope.core.errors import IndexFormatError, LockedError, MissingExtra, NotFound, PerikopeError
+from perikope.search.facade import Index
+from perikope.server.frames import Message, packed, receive
+from perikope.server.problems import Refusal
+from perikope.service.operations import Given, Operation, load_operations
+from perikope.service.requests import read_body, read_query_string
+
+DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
+
+
+class DeadlineExceeded(Exception):
+    """A request has no time left."""
+
+
+@dataclass(slots=True)
+class Stages:
+    """The time that each step of a request took, and the time when the request must end."""
+
+    ends: float
+    """The time at which the request must end, by `time.monotonic`."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    _step: str = "read"
+    _since: float = field(default_factory=time.monotonic)
+
+    def begin(self, step: str) -> None:
+        """A step begins or continues. Raises `DeadlineExceeded` if the time is over."""
+        now = time.monotonic()
+        self.seconds[self._step] = self.seconds.get(self._step, 0.0) + now - self._since
+        self._step, self._since = step, now
+        if now > self.ends:
+            raise DeadlineExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Limits of one request."""
+
+    k: int
+    batch: int
+
+    def check(self, given: Given) -> None:
+        """Raise `Refusal` if a request asks for too much."""
+        asked = int(given.search.get("k", 10)) + int(given.search.get("offset", 0))
+        if asked > self.k:
+            raise Refusal(400, f"k and offset together must be at most {self.k} on this server, not {asked}")
+        if len(getattr(given.own, "queries", ())) > self.batch:
+            raise Refusal(400, f"a batch has at most {self.batch} queries on this server; divide it")
+
+
+class Handler:
+    """Runs operations on indexes, which it opens when they are first asked for."""
+
+    def __init__(self, folders: Mapping[str, str], limits: RequestLimits) -> None:
+        """Handle requests for indexes, given by name with their folders."""
+        self.folders, self.limits, self.operations = dict(folders), limits, load_operations()
+        self._open: dict[str, tuple[int, Index]] = {}
+
+    def index(self, name: str, generation: int) -> Index:
+        """An open index that shows at least the commit that was the last one when the request came.
+
+        `generation` counts the commits that the server has noticed. If it is the one of the last request, nothing is
+        read. So all steps of a request see one commit, and a request that follows a change sees the change.
+        """
+        known = self._open.get(name)
+        if known is None:
+            known = generation, Index.open(self.folders[name])
+        elif known[0] != generation:
+            known[1].refresh()
+            known = generation, known[1]
+        self._open[name] = known
+        return known[1]
+
+    def answer(self, meta: Mapping[str, Any], body: bytes) -> Message:
+        """Run the operation of a request. Returns what the server must know about the answer, and the answer."""
+        stages = Stages(time.monotonic() + float(meta["seconds"]))
+        try:
+            operation = self.operations[meta["operation"]]
+            given = read_query_string(operation, meta["query"]) if meta["method"] == "GET" else read_body(operation, body)
+            self.limits.check(given)
+            with watched(stages.begin):
+                stages.begin("open")
+                index = self.index(meta["index"], meta["generation"])
+                answer = operation.run(index, given)
+                stages.begin("write")
+            content = encode(answer)
+            with contextlib.suppress(DeadlineExceeded):
+                stages.begin("done")
+            facts = {
+                "status": 200,
+                "stages": stages.seconds,
+                "commit": index.snapshot.manifest.generation,
+                "model": getattr(answer, "model", ""),
+            }
+            return facts, content
+        except Exception as error:
+            refusal = refusal_for(error, self.folders)
+            return {"status": refusal.status, "stages": stages.seconds, "headers": refusal.headers}, refusal.body
+
+
+def encode(answer: Any) -> bytes:
+    """An answer as JSON."""
+    try:
+        return orjson.dumps(answer)
+    except (TypeError, orjson.JSONEncodeError):
+        return _encode_slowly(answer)
+
+
+def _encode_slowly(answer: Any) -> bytes:
+    """An answer with values that orjson refuses: whole numbers of more than 64 bits, and halves of characters."""
+    import json
+    from dataclasses import asdict, is_dataclass
+
+    return json.dumps(asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer).encode()
+
+
+def refusal_for(error: Exception, folders: Mapping[str, str]) -> Refusal:
+    """The problem for an error. It has no path of this machine and no configuration; these go to the log."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, DeadlineExceeded):
+        return Refusal(504, DEADLINE)
+    if isinstance(error, NotFound):
+        return Refusal(404, without_paths(str(error), folders))
+    if isinstance(error, LockedError):
+        return Refusal(409, "another program is writing to the index; try again later", {"Retry-After": "1"})
+    if isinstance(error, MissingExtra):
+        return Refusal(400, "the server lacks a package that this request needs; choose another model, or tell the operator")
+    if isinstance(error, PerikopeError) and not isinstance(error, IndexFormatError):
+        return Refusal(400, without_paths(str(error), folders))
+    incident = secrets.token_hex(4)
+    log_error(error, incident)
+    if isinstance(error, MemoryError):
+        return Refusal(503, f"the server has too little memory for this request (incident {incident})", {"Retry-After": "1"})
+    what = "the index cannot be read" if isinstance(error, (IndexFormatError, OSError)) else "the server failed"
+    return Refusal(500, f"{what}; tell the operator the number of the incident: {incident}")
+
+
+def without_paths(message: str, folders: Mapping[str, str]) -> str:
+    """A message that names indexes instead of their folders."""
+    for name, folder in folders.items():
+        for written in {folder, str(Path(folder).resolve())}:
+            message = message.replace(written, name)
+    return message
+
+
+def log_error(error: Exception, incident: str) -> None:
+    """Write an error to the log, with where it happened."""
+    lines = traceback.format_exception(error)
+    record = {
+        "time": time.time(),
+        "event": "error",
+        "incident": incident,
+        "error": f"{type(error).__name__}: {error}",
+        "trace": "".join(lines),
+    }
+    sys.stderr.write(orjson.dumps(record, default=str).decode() + "\n")
+    sys.stderr.flush()
+
+
+def handle_requests(connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits) -> None:
+    """The main function of a process that reads: answers requests until the other side ends."""
+    prepare_process()
+    handler = Handler(folders, limits)
+    for name in folders:
+        # An index that cannot be opened is a problem of the requests that ask for it.
+        with contextlib.suppress(PerikopeError, OSError):
+            handler.index(name, 0)
+    connection.sendall(packed({"ready": True}))
+    with files_forbidden():
+        while (message := receive(connection)) is not None:
+            connection.sendall(packed(*handler.answer(*message)))
+
+
+def prepare_process() -> None:
+    """Leave signals of the terminal to the process that speaks HTTP, which ends this one by closing its connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import warnings
+
+    warnings.simplefilter("ignore")
+
+
+def operation_named(name: str) -> Operation:
+    """An operation by name."""
+    return load_operations()[name]

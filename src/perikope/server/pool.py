@@ -1,0 +1,295 @@
+"""The processes that read, and the queue in front of them.
+
+A request goes to a process that has nothing to do, or waits. Requests are served in the order in which they came. If too
+many wait, a new one is refused at once. A process answers one request at a time. If it does not answer in time, it is
+ended and another one takes its place; so a request keeps a process busy for at most its time and a grace period. If a
+process ends by itself, its request goes to another one, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from perikope.server.frames import Message, packed, receive_async
+from perikope.server.handler import DEADLINE
+from perikope.server.problems import Refusal
+
+GRACE = 0.5
+"""Seconds after the end of its time that a request may take to notice it, before its process is ended."""
+STARTING = 120.0
+"""Seconds that a process may take to start."""
+_PRELOADED = "perikope.server.preload"
+
+
+def process_context() -> BaseContext:
+    """How processes are started: forked from a process that has loaded everything and has one thread, if possible.
+
+    Such a process starts in milliseconds and shares its memory with the others.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([_PRELOADED])
+    return context
+
+
+Main = Callable[..., None]
+"""The main function of a process; its first argument is its connection."""
+
+
+class Process:
+    """A process that answers requests, and the connection to it."""
+
+    def __init__(self, process: BaseProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._process, self._reader, self._writer = process, reader, writer
+
+    @classmethod
+    async def start(cls, context: BaseContext, main: Main, arguments: tuple[Any, ...]) -> Process:
+        """Start a process and wait until it is ready."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process: BaseProcess = context.Process(target=main, args=(theirs, *arguments), daemon=True)  # type: ignore[attr-defined]
+            await asyncio.to_thread(process.start)
+        ours.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 26)
+        started = cls(process, reader, writer)
+        try:
+            async with asyncio.timeout(STARTING):
+                await receive_async(reader)
+        except BaseException:
+            await started.kill()
+            raise
+        return started
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid or 0
+
+    async def ask(self, meta: dict[str, Any], body: bytes) -> Message:
+        """Send a request and wait for the answer; raises `ConnectionError` if the process ends."""
+        try:
+            self._writer.write(packed(meta, body))
+            await self._writer.drain()
+            return await receive_async(self._reader)
+        except (asyncio.IncompleteReadError, OSError):
+            raise ConnectionError from None
+
+    async def kill(self) -> None:
+        """End the process at once."""
+        with contextlib.suppress(ProcessLookupError, AttributeError, ValueError):
+            self._process.kill()
+        await self._end()
+
+    async def close(self, seconds: float) -> None:
+        """Let the process end after what it is doing, and end it if it takes longer."""
+        self._writer.close()
+        deadline = time.monotonic() + seconds
+        while self._process.is_alive() and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        await self.kill()
+
+    async def _end(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+        await asyncio.to_thread(self._process.join, 5)
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request in the pool."""
+
+    meta: dict[str, Any]
+    body: bytes
+    ends: float
+    """The time at which the request must be answered, by `time.monotonic`."""
+    answer: asyncio.Future[Message]
+    came: float = field(default_factory=time.monotonic)
+    tries: int = 0
+
+
+@dataclass(slots=True)
+class PoolCounts:
+    """What a pool has done since it was started."""
+
+    restarts: int = 0
+    """Processes that ended and were replaced."""
+    killed: int = 0
+    """Processes that were ended, because a request took too long."""
+    refused: int = 0
+    """Requests that were refused, because too many were waiting."""
+
+
+class Pool:
+    """Processes that answer requests, and a queue."""
+
+    def __init__(self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int) -> None:
+        """A pool of `size` processes with the main function `main`; at most `waiting` requests wait."""
+        self._main, self._arguments, self.size, self._most = main, arguments, size, waiting
+        self._context = process_context()
+        self._jobs: deque[Job] = deque()
+        self._has_jobs = asyncio.Semaphore(0)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._processes: dict[int, Process] = {}
+        self._idle = 0
+        self._seconds_per_job = 0.01
+        self._closing = False
+        self.counts = PoolCounts()
+
+    async def start(self) -> None:
+        """Start all processes and wait until they are ready."""
+        started = await asyncio.gather(*(self._started(number) for number in range(self.size)))
+        assert all(started)
+        self._tasks = [asyncio.create_task(self._serve(number)) for number in range(self.size)]
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for a process."""
+        return max(len(self._jobs) - self._idle, 0)
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes."""
+        return [process.pid for process in self._processes.values()]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether at least one process can answer."""
+        return bool(self._processes) and not self._closing
+
+    def retry_after(self) -> int:
+        """Seconds after which the requests that wait now will have been answered, rounded up."""
+        return int(len(self._jobs) * self._seconds_per_job / self.size) + 1
+
+    async def ask(self, meta: dict[str, Any], body: bytes, seconds: float) -> Message:
+        """The answer to a request; raises `Refusal` if the queue is full or the time is over."""
+        if self._closing:
+            raise Refusal(503, "the server is shutting down; try again later", {"Retry-After": "5"})
+        if self.waiting >= self._most:
+            self.counts.refused += 1
+            raise Refusal(503, "too many requests are waiting; try again later", {"Retry-After": str(self.retry_after())})
+        job = Job(meta, body, time.monotonic() + seconds, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        self._has_jobs.release()
+        try:
+            return await job.answer
+        finally:
+            # A request whose client has gone is taken out of the queue.
+            job.answer.cancel()
+
+    async def _serve(self, number: int) -> None:
+        """Give requests to one process, one after another, for ever."""
+        while True:
+            self._idle += 1
+            try:
+                await self._has_jobs.acquire()
+            finally:
+                self._idle -= 1
+            job = self._jobs.popleft()
+            if job.answer.done():
+                continue
+            try:
+                await self._run(number, job)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                if not job.answer.done():
+                    job.answer.set_exception(error)
+
+    async def _run(self, number: int, job: Job) -> None:
+        """Let a process answer a request."""
+        left = job.ends - time.monotonic()
+        if left <= 0:
+            raise Refusal(504, "the request waited too long; try again later", {"Retry-After": str(self.retry_after())})
+        began, job.tries = time.monotonic(), job.tries + 1
+        try:
+            async with asyncio.timeout(left + GRACE):
+                message = await self._processes[number].ask({**job.meta, "seconds": left}, job.body)
+        except TimeoutError:
+            self.counts.killed += 1
+            # The client need not wait for the new process.
+            if not job.answer.done():
+                job.answer.set_exception(Refusal(504, DEADLINE))
+            await self._restart(number)
+            return
+        except (ConnectionError, KeyError):
+            self._again(job)
+            await self._restart(number)
+            return
+        took = time.monotonic() - began
+        self._seconds_per_job += 0.05 * (took - self._seconds_per_job)
+        message[0]["waited"] = began - job.came
+        if not job.answer.done():
+            job.answer.set_result(message)
+
+    def _again(self, job: Job) -> None:
+        """Give a request to another process after its process ended, unless it has ended two."""
+        if job.answer.done():
+            return
+        if job.tries > 1:
+            job.answer.set_exception(Refusal(500, "the request ended two processes of the server; tell the operator"))
+            return
+        self._jobs.appendleft(job)
+        self._has_jobs.release()
+
+    async def _restart(self, number: int) -> None:
+        """Replace a process. If that fails, try again, ever more slowly."""
+        self.counts.restarts += 1
+        if (old := self._processes.pop(number, None)) is not None:
+            await old.kill()
+        pause = 0.05
+        while not self._closing and not await self._started(number):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    async def _started(self, number: int) -> bool:
+        try:
+            self._processes[number] = await Process.start(self._context, self._main, self._arguments)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return False
+        return True
+
+    async def close(self, seconds: float) -> None:
+        """Answer what is running and waiting, but take nothing new; then end all processes."""
+        self._closing = True
+        deadline = time.monotonic() + seconds
+        while (self._jobs or self._idle < len(self._tasks)) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(process.close(1.0) for process in self._processes.values()))
+        for job in self._jobs:
+            if not job.answer.done():
+                job.answer.set_exception(Refusal(503, "the server is shutting down; try again later", {"Retry-After": "5"}))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process with this id."""
+    import os
+
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def arguments_of(folders: Mapping[str, str], *more: Any) -> tuple[Any, ...]:
+    """The arguments of the main function of a process."""
+    return (dict(folders), *more)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)

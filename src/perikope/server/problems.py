@@ -1,0 +1,45 @@
+"""Errors as answers: `application/problem+json` (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a request was not answered as asked."""
+
+    type: str
+    """`about:blank`: the status says what kind of problem it is."""
+    title: str
+    """The name of the status."""
+    status: int
+    """The status of the answer."""
+    detail: str
+    """What is wrong, and what to do."""
+
+
+class Refusal(Exception):
+    """A request that is answered with a problem."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+    @property
+    def body(self) -> bytes:
+        """The problem as JSON."""
+        return problem_body(self.status, self.detail)
+
+
+def problem_body(status: int, detail: str) -> bytes:
+    """A problem as JSON."""
+    content: Any = Problem("about:blank", HTTPStatus(status).phrase, status, detail)
+    return orjson.dumps(content)

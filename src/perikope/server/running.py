@@ -1,0 +1,174 @@
+"""Start a server, and end it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from perikope.core.errors import PerikopeError, UsageError
+from perikope.server import folders
+from perikope.server.app import App
+from perikope.server.gate import Gate, allowed_hosts, read_tokens
+from perikope.server.handler import RequestLimits, handle_requests
+from perikope.server.logs import Log
+from perikope.server.pool import SIGNALS, Pool, arguments_of
+from perikope.server.protocol import ConnectionLimits, limited_protocol
+from perikope.server.served import EVERY, ServedIndexes
+from perikope.server.settings import ServerSettings
+from perikope.server.writer import Writer
+
+SHUTDOWN = 30.0
+"""Seconds that requests may take to finish after the server was told to end."""
+KEEP_ALIVE = 30
+"""Seconds that a connection may stay open without a request."""
+
+
+def open_socket(settings: ServerSettings) -> socket.socket:
+    """The socket that the server listens on. Raises `UsageError` if it cannot be opened."""
+    if settings.socket:
+        return _unix_socket(Path(settings.socket))
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+    except PermissionError:
+        raise UsageError(f"port {settings.port} is reserved; choose one of 1024 or more with --port") from None
+    except OSError as error:
+        if settings.port and isinstance(error, OSError) and error.errno == 98:
+            raise UsageError(f"port {settings.port} is in use; choose another one with --port, or --port 0 for any free one") from None
+        raise UsageError(f"cannot listen on {settings.host}: {error.strerror or error}") from None
+    listening.setblocking(False)
+    return listening
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    """A socket at a path. A socket that a server has left behind is replaced; one that answers is in use."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, contextlib.suppress(ConnectionRefusedError):
+                probe.connect(str(path))
+                raise UsageError(f"{path} is in use by another server; choose another path with --socket")
+            path.unlink()
+        listening.bind(str(path))
+        path.chmod(0o660)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {path}: {error.strerror or error}") from None
+    listening.setblocking(False)
+    return listening
+
+
+@dataclass(slots=True)
+class Server:
+    """A server with its settings and indexes."""
+
+    settings: ServerSettings
+    served: ServedIndexes
+    listening: socket.socket
+    log: Log
+    on_ready: Callable[[], None] = lambda: None
+    """Called when the server answers requests."""
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def run(self) -> None:
+        """Serve until a signal says to end."""
+        runner: Any = asyncio.run
+        with contextlib.suppress(ImportError):
+            import uvloop
+
+            runner = uvloop.run
+        runner(self.serve())
+
+    async def serve(self) -> None:
+        """Serve until a signal comes, then finish what is running."""
+        settings, served = self.settings, self.served
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._stop.set)
+        limits = RequestLimits(settings.max_k, settings.max_batch)
+        pool = Pool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
+        await pool.start()
+        writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
+        connections = ConnectionLimits(settings.max_connections, settings.client_timeout)
+        app = App(settings, served, self.gate(), pool, writer, self.log, connections)
+        served.look()
+        tasks = [asyncio.create_task(self._look())]
+        tasks += [asyncio.create_task(self._watch(name, writer)) for name in served.documents]
+        server = _uvicorn_server(app, connections)
+        serving = asyncio.create_task(server.serve([self.listening]))
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        self.log.event("ready", workers=settings.processes, indexes=list(served.by_name), pid=os.getpid())
+        self.on_ready()
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        self.log.event("stopping", waiting=pool.waiting)
+        app.is_stopping = True
+        server.should_exit = True
+        await serving
+        for task in (*tasks, stopping):
+            task.cancel()
+        await asyncio.gather(*tasks, stopping, return_exceptions=True)
+        await writer.close(SHUTDOWN)
+        await pool.close(SHUTDOWN)
+        self.log.event("stopped")
+
+    def gate(self) -> Gate:
+        """Who may do what, by the settings."""
+        settings = self.settings
+        tokens, is_open = read_tokens(Path(settings.tokens), list(self.served.by_name)) if settings.tokens else ((), True)
+        hosts = allowed_hosts(settings.host, settings.allow_host, is_socket=bool(settings.socket))
+        return Gate(hosts, frozenset(settings.allow_origin), tokens, is_open)
+
+    async def _look(self) -> None:
+        """Notice commits of other programs."""
+        while True:
+            await asyncio.sleep(EVERY)
+            self.served.look()
+
+    async def _watch(self, name: str, writer: Writer) -> None:
+        """Keep an index equal to its folder of documents."""
+        index = self.served.by_name[name]
+        assert index.documents is not None
+
+        async def on_change() -> None:
+            try:
+                facts, _ = await writer.sync(name)
+                index.look()
+                self.log.event("folder read", index=name, status=facts["status"])
+            except Exception as error:
+                self.log.event("folder not read", index=name, error=str(error))
+
+        await on_change()  # files may have changed between the build and now
+        await folders.watch(index.documents, on_change, self._stop)
+
+
+def _uvicorn_server(app: App, limits: ConnectionLimits) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app, http=limited_protocol(limits), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+        date_header=True, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=int(SHUTDOWN), backlog=1024,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    return server
+
+
+def stop(pid: int) -> None:
+    """Tell a server to end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+__all__ = ["PerikopeError", "Server", "open_socket", "stop"]

@@ -1,0 +1,93 @@
+"""The indexes of a server, and which commit is the last one of each.
+
+The server does not open indexes. It looks at the manifest of each index several times a second, and after each change
+of its own. If the manifest was replaced, the number of the index grows. Every request carries the number of the moment
+when it came, and the process that answers it opens the last commit first if the number is new to it. So a commit of any
+program reaches every process without a restart, and one request sees one commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perikope.core.errors import UsageError
+from perikope.core.files import MANIFEST_FILE
+from perikope.index import manifest as manifests
+
+EVERY = 0.25
+"""Seconds between two looks at the manifests."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(slots=True)
+class ServedIndex:
+    """One index of a server."""
+
+    name: str
+    folder: Path
+    documents: Path | None = None
+    """The folder of documents that the index is kept equal to; None if it is changed by requests or other programs."""
+    generation: int = 1
+    """Grows whenever a commit is noticed."""
+    _seen: tuple[int, ...] = ()
+
+    def look(self) -> bool:
+        """Look at the manifest; whether there is a new commit."""
+        seen = _identity(self.folder / MANIFEST_FILE)
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        self.generation += 1
+        return True
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the index has a manifest that can be read."""
+        try:
+            manifests.load(self.folder)
+        except Exception:
+            return False
+        return True
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+@dataclass(frozen=True, slots=True)
+class ServedIndexes:
+    """All indexes of a server by name."""
+
+    by_name: Mapping[str, ServedIndex] = field(default_factory=dict)
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """The folders of the indexes, by name."""
+        return {name: str(index.folder) for name, index in self.by_name.items()}
+
+    @property
+    def documents(self) -> dict[str, str]:
+        """The folders of documents that indexes are kept equal to, by the name of the index."""
+        return {name: str(index.documents) for name, index in self.by_name.items() if index.documents is not None}
+
+    def look(self) -> None:
+        """Look at all manifests."""
+        for index in self.by_name.values():
+            index.look()
+
+
+def name_of(given: str, path: Path, taken: Sequence[str]) -> str:
+    """The name of an index in addresses: the given one, or that of its folder."""
+    name = given or re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().name).strip("-._") or "index"
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be the name of an index: use letters, digits, -, _ and ., at most 64, and write NAME=FOLDER")
+    if name in taken:
+        raise UsageError(f"two indexes have the name {name!r}; give one of them another name: NAME=FOLDER")
+    return name

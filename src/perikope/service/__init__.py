@@ -1,0 +1,11 @@
+"""What a server offers, without HTTP: operations on an index, declared once.
+
+    operations.py   what an operation declares: its name, its options, its answer, and the function that runs it
+    reading.py      operations that read: search, document, explanation …
+    writing.py      operations that write: add and delete documents
+    answers.py      the answers, as dataclasses
+    schemas.py      JSON schemas of options and answers
+    requests.py     reads the options of an operation from JSON or from a query string
+
+Routes, the OpenAPI document, the client and the reference page all derive from these declarations.
+"""

@@ -1,0 +1,257 @@
+"""Operations that read an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perikope.browse.document_ranking import parse_method
+from perikope.browse.models import MODELS, ModelDefinition
+from perikope.browse.signals import Node
+from perikope.core.checkpoints import checkpoint
+from perikope.core.errors import PerikopeError, UsageError
+from perikope.core.options import Options, option
+from perikope.core.parameters import Parameter, Range
+from perikope.core.values import Names, Notation, Text, Whole
+from perikope.query.topic import Topic
+from perikope.search.best import best_model
+from perikope.search.context import AROUND, BUDGET
+from perikope.search.explaining import explain
+from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
+from perikope.search.recipes import load_recipe, resolve_options
+from perikope.search.results import Results
+from perikope.search.running import run_search
+from perikope.search.steps import count_documents
+from perikope.search.viewing import DocumentView, view_document
+from perikope.service.answers import (
+    BatchAnswer,
+    BatchItem,
+    ContextAnswer,
+    CorrectedQuery,
+    Counted,
+    ExplainedNode,
+    IndexSummary,
+    ModelList,
+    ModelParameter,
+    ModelSummary,
+    SearchAnswer,
+)
+from perikope.service.operations import Given, operation
+
+QUERY = "magnetic coupling"
+"""The query of the examples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions(Options):
+    """An operation without options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOptions(Options):
+    """What is searched for."""
+
+    query: str = option("", Text(), "The query in words.")
+    patent: str = option("", Text(), "A patent of the index to search with, by its publication number or id.")
+    claims: str = option("", Text(), "A text of claims to search with. With a patent, it replaces the claims of the patent.")
+    claim: tuple[str, ...] = option((), Names(), "With a patent: search with these claims only, given by number.")
+    recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
+
+    @property
+    def topic(self) -> str | Topic:
+        """The query as `Index.search` takes it. Raises `UsageError` if there is none, or more than one."""
+        if not (self.patent or self.claims):
+            if self.claim:
+                raise UsageError("claim needs a patent; give the patent with patent")
+            if not self.query.strip():
+                raise UsageError("the query is empty; give at least one word, a patent or claims")
+            return self.query
+        if self.query:
+            raise UsageError("give a query or a patent, not both; to score passages with other words, use browse_query")
+        if self.claim and self.claims:
+            raise UsageError("give the text of claims (claims) or numbers of claims of the patent (claim), not both")
+        return Topic("", "", self.patent, self.claims or self.claim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest(AskedOptions):
+    """A search, with what is returned besides the hits."""
+
+    facets: tuple[str, ...] = option((), Names(), "Metadata fields whose values are counted in all candidate documents.")
+    document_ranking: str = option(
+        "", Notation("perikope.browse.document_ranking:parse_method"),
+        "Return documents, ranked by the scores of their passages: maxp, sump, firstp or meanp(n=3).",
+    )  # fmt: skip
+
+
+@operation("search", SearchRequest, SearchAnswer, searches=True, example={"query": QUERY, "k": 3})
+def search(index: Index, given: Given) -> SearchAnswer:
+    """Search for the best passages."""
+    return _answer(index, given.own.topic, given.own, given.search)
+
+
+def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) -> SearchAnswer:
+    options = dict(given)
+    if asked.document_ranking:
+        parse_method(asked.document_ranking)
+        options |= {"k": 1, "offset": 0}
+    results, complaints = run_search(index.snapshot, topic, asked.recipe, None, options)
+    checkpoint("hits")
+    resolved = resolve_options(load_recipe(asked.recipe) if asked.recipe else None, given, None)
+    return SearchAnswer(
+        generation=index.snapshot.manifest.generation,
+        fingerprint=index.fingerprint,
+        model=results.model,
+        hits=() if asked.document_ranking else _hits(results),
+        documents=tuple(results.documents(asked.document_ranking, resolved.k, offset=resolved.offset)) if asked.document_ranking else (),
+        facets={field: results.facets(field) for field in asked.facets},
+        notes=results.notes,
+        warnings=tuple(map(str, complaints)),
+        suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
+    )
+
+
+def _hits(results: Results) -> tuple[Any, ...]:
+    hits = []
+    for hit in results:
+        checkpoint("hits")
+        hits.append(hit)
+    return tuple(hits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchRequest(Options):
+    """Several searches with the same options."""
+
+    queries: tuple[str, ...] = option((), Names(), "The queries in words.")
+    recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
+
+
+@operation("search-many", BatchRequest, BatchAnswer, searches=True, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
+def search_many(index: Index, given: Given) -> BatchAnswer:
+    """Search for several queries with the same options. One that cannot be searched for does not stop the others."""
+    asked = SearchRequest.of({"recipe": given.own.recipe})
+    items = []
+    for query in given.own.queries:
+        try:
+            items.append(BatchItem(_answer(index, query, asked, given.search), ""))
+        except UsageError as error:
+            items.append(BatchItem(None, str(error)))
+    return BatchAnswer(index.snapshot.manifest.generation, tuple(items))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRequest(AskedOptions):
+    """A search whose hits become one text."""
+
+    budget: int = option(BUDGET, Whole(Range(1, 1_000_000)), "The largest number of words of the text.")
+    around: int = option(AROUND, Whole(Range(0, 100)), "Number of neighbouring passages on either side of a hit, if they fit.")
+
+
+@operation("context", ContextRequest, ContextAnswer, searches=True, example={"query": QUERY, "budget": 200})
+def context(index: Index, given: Given) -> ContextAnswer:
+    """The best passages as one text for a language model or a reader, within a budget of words."""
+    results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, given.search)
+    checkpoint("hits")
+    text = results.context(given.own.budget, around=given.own.around)
+    return ContextAnswer(text.text, text.pieces, text.tokens, text.left_out, text.needed, results.model, results.notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(AskedOptions):
+    """A passage whose score is explained."""
+
+    passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+
+
+@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": "couplings.md#@1"})
+def explanation(index: Index, given: Given) -> ExplainedNode:
+    """Explain the score of a passage for a query, as a tree of values."""
+    chosen = load_recipe(given.own.recipe) if given.own.recipe else None
+    return _explained(explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None)))
+
+
+def _explained(node: Node) -> ExplainedNode:
+    children = tuple(map(_explained, node.children))
+    return ExplainedNode(node.label, node.value, node.operation, node.slope, node.intercept, children)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentRequest(Options):
+    """A document by its id."""
+
+    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+    query: str = option("", Text(), "Highlight the words that match this query.")
+    language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
+
+
+@operation("document", DocumentRequest, DocumentView, example={"id": "couplings.md"}, methods=("GET",))
+def document(index: Index, given: Given) -> DocumentView:
+    """A document with its titles and passages in reading order."""
+    return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FacetsRequest(AskedOptions):
+    """Metadata fields whose values are counted."""
+
+    fields: tuple[str, ...] = option((), Names(), "The metadata fields.")
+
+
+@operation("facets", FacetsRequest, dict[str, dict[str, int]], searches=True, example={"query": QUERY, "fields": ["folder"]})
+def facets(index: Index, given: Given) -> dict[str, dict[str, int]]:
+    """For each field, the number of candidate documents of a search that have each value, most frequent first."""
+    results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
+    return {field: results.facets(field) for field in given.own.fields}
+
+
+@operation("count", NoOptions, Counted, searches=True, example={"filter": ["folder=*"]})
+def count(index: Index, given: Given) -> Counted:
+    """The number of documents that satisfy the conditions of a search."""
+    return Counted(count_documents(index.snapshot, SearchOptions.of(given.search)))
+
+
+@operation("", NoOptions, IndexSummary, example={}, methods=("GET",))
+def summary(index: Index, given: Given) -> IndexSummary:
+    """What the index contains: sizes, languages, parts, metadata fields, stores and tables."""
+    info, best = index.info(), best_model(index.snapshot, SearchOptions.of({}))
+    assert best is not None
+    return IndexSummary(
+        documents=info.documents, passages=info.passages, language=info.language, languages=dict(info.languages),
+        parts=dict(info.parts), tags=dict(info.tags), fields={field.name: field.documents for field in info.fields},
+        stores={store.name: store.kind for store in info.stores}, tables={table.name: table.kind for table in info.tables},
+        model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint,
+    )  # fmt: skip
+
+
+@operation("models", NoOptions, ModelList, example={}, methods=("GET",))
+def models(index: Index, given: Given) -> ModelList:
+    """The models that score passages, with their parameters."""
+    return ModelList(tuple(_model(definition) for _, definition in MODELS.items()))
+
+
+def _model(definition: ModelDefinition) -> ModelSummary:
+    parameters = {**definition.shape, **definition.weights}
+    return ModelSummary(definition.name, definition.summary, tuple(map(_parameter, parameters.values())), definition.needs_store)
+
+
+def _parameter(parameter: Parameter) -> ModelParameter:
+    limits = parameter.range
+    low, high = (limits.low, limits.high) if limits is not None else (None, None)
+    return ModelParameter(
+        parameter.name, _plain(parameter.default), parameter.help,
+        None if low is None else float(low), None if high is None else float(high), tuple(map(_plain, parameter.grid_values())),
+    )  # fmt: skip
+
+
+def _plain(value: object) -> Any:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def is_missing(index: Index, id: str) -> bool:
+    """Whether the index has no document with this id or publication number."""
+    try:
+        return index.get(id) is None
+    except PerikopeError:
+        return False
