@@ -73,7 +73,7 @@ class Gate:
             return origin
         own = f"://{headers.get('host', '')}".lower()
         foreign = bool(origin) and (origin == "null" or not origin.lower().endswith(own) or origin.lower().count("://") != 1)
-        # Browsers say where a request comes from. Opening a link from elsewhere is fine; a script from elsewhere is not.
+        # Browsers say where a request comes from. Following a link from elsewhere is fine; a script is not.
         fetched = headers.get("sec-fetch-site", "") in ("cross-site", "same-site") and headers.get("sec-fetch-mode", "") != "navigate"
         if foreign or fetched:
             raise Refusal(403, "a page of another web site caused the request; the operator can allow it with --allow-origin")

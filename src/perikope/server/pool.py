@@ -1,6 +1,6 @@
 """The processes that read, and the queue in front of them.
 
-A request goes to a process that has nothing to do, or waits. Requests are served in the order in which they came. If too
+A request goes to a process that has nothing to do, or waits. Requests are served in the order of their arrival. If too
 many wait, a new one is refused at once. A process answers one request at a time. If it does not answer in time, it is
 ended and another one takes its place; so a request keeps a process busy for at most its time and a grace period. If a
 process ends by itself, its request goes to another one, once.
