@@ -18,7 +18,7 @@ from perikope.server.logs import Log
 from perikope.server.metrics import TYPE as METRICS_TYPE
 from perikope.server.metrics import Metrics
 from perikope.server.openapi import openapi_document
-from perikope.server.pool import Pool
+from perikope.server.pool import ReaderPool
 from perikope.server.problems import TYPE as PROBLEM_TYPE
 from perikope.server.problems import Refusal
 from perikope.server.protocol import ConnectionLimits
@@ -87,7 +87,14 @@ class App:
     """The application of a server."""
 
     def __init__(
-        self, settings: ServerSettings, served: ServedIndexes, gate: Gate, pool: Pool, writer: Writer, log: Log, limits: ConnectionLimits
+        self,
+        settings: ServerSettings,
+        served: ServedIndexes,
+        gate: Gate,
+        pool: ReaderPool,
+        writer: Writer,
+        log: Log,
+        limits: ConnectionLimits,
     ) -> None:
         self.settings, self.served, self.gate, self.pool, self.writer, self.log, self.limits = (
             settings, served, gate, pool, writer, log, limits,

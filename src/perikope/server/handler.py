@@ -22,7 +22,7 @@ from perikope.core.errors import IndexFormatError, LockedError, MissingExtra, No
 from perikope.search.facade import Index
 from perikope.server.frames import Message, packed, receive
 from perikope.server.problems import Refusal
-from perikope.service.operations import Given, Operation, load_operations
+from perikope.service.operations import GivenOptions, Operation, load_operations
 from perikope.service.requests import read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
@@ -58,7 +58,7 @@ class RequestLimits:
     k: int
     batch: int
 
-    def check(self, given: Given) -> None:
+    def check(self, given: GivenOptions) -> None:
         """Raise `Refusal` if a request asks for too much."""
         asked = int(given.search.get("k", 10)) + int(given.search.get("offset", 0))
         if asked > self.k:

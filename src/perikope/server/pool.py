@@ -108,7 +108,7 @@ class Process:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class QueuedRequest:
     """One request in the pool."""
 
     meta: dict[str, Any]
@@ -132,14 +132,14 @@ class PoolCounts:
     """Requests that were refused, because too many were waiting."""
 
 
-class Pool:
+class ReaderPool:
     """Processes that answer requests, and a queue."""
 
     def __init__(self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int) -> None:
         """A pool of `size` processes with the main function `main`; at most `waiting` requests wait."""
         self._main, self._arguments, self.size, self._most = main, arguments, size, waiting
         self._context = process_context()
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[QueuedRequest] = deque()
         self._has_jobs = asyncio.Semaphore(0)
         self._tasks: list[asyncio.Task[None]] = []
         self._processes: dict[int, Process] = {}
@@ -180,7 +180,7 @@ class Pool:
         if self.waiting >= self._most:
             self.counts.refused += 1
             raise Refusal(503, "too many requests are waiting; try again later", {"Retry-After": str(self.retry_after())})
-        job = Job(meta, body, time.monotonic() + seconds, asyncio.get_running_loop().create_future())
+        job = QueuedRequest(meta, body, time.monotonic() + seconds, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self._has_jobs.release()
         try:
@@ -208,7 +208,7 @@ class Pool:
                 if not job.answer.done():
                     job.answer.set_exception(error)
 
-    async def _run(self, number: int, job: Job) -> None:
+    async def _run(self, number: int, job: QueuedRequest) -> None:
         """Let a process answer a request."""
         left = job.ends - time.monotonic()
         if left <= 0:
@@ -234,7 +234,7 @@ class Pool:
         if not job.answer.done():
             job.answer.set_result(message)
 
-    def _again(self, job: Job) -> None:
+    def _again(self, job: QueuedRequest) -> None:
         """Give a request to another process after its process ended, unless it has ended two."""
         if job.answer.done():
             return

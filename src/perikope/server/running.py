@@ -21,7 +21,7 @@ from perikope.server.app import App
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
 from perikope.server.handler import RequestLimits, handle_requests
 from perikope.server.logs import Log
-from perikope.server.pool import SIGNALS, Pool, arguments_of
+from perikope.server.pool import SIGNALS, ReaderPool, arguments_of
 from perikope.server.protocol import ConnectionLimits, limited_protocol
 from perikope.server.served import EVERY, ServedIndexes
 from perikope.server.settings import ServerSettings
@@ -97,7 +97,7 @@ class Server:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
-        pool = Pool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
+        pool = ReaderPool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
         await pool.start()
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
         connections = ConnectionLimits(settings.max_connections, settings.client_timeout)

@@ -25,7 +25,7 @@ READ, WRITE = "read", "write"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenOptions:
     """The options of one request, read and checked."""
 
     own: Any
@@ -43,7 +43,7 @@ class Operation:
     options: type[Options]
     answer: type
     """A dataclass, or `dict[str, int]` and the like."""
-    run: Callable[[Any, Given], Any]
+    run: Callable[[Any, GivenOptions], Any]
     """Computes the answer from the index and the given options."""
     help: str
     example: Mapping[str, Any]

@@ -37,7 +37,7 @@ from perikope.service.answers import (
     ModelSummary,
     SearchAnswer,
 )
-from perikope.service.operations import Given, operation
+from perikope.service.operations import GivenOptions, operation
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
@@ -86,7 +86,7 @@ class SearchRequest(AskedOptions):
 
 
 @operation("search", SearchRequest, SearchAnswer, searches=True, example={"query": QUERY, "k": 3})
-def search(index: Index, given: Given) -> SearchAnswer:
+def search(index: Index, given: GivenOptions) -> SearchAnswer:
     """Search for the best passages."""
     return _answer(index, given.own.topic, given.own, given.search)
 
@@ -129,7 +129,7 @@ class BatchRequest(Options):
 
 
 @operation("search-many", BatchRequest, BatchAnswer, searches=True, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
-def search_many(index: Index, given: Given) -> BatchAnswer:
+def search_many(index: Index, given: GivenOptions) -> BatchAnswer:
     """Search for several queries with the same options. One that cannot be searched for does not stop the others."""
     asked = SearchRequest.of({"recipe": given.own.recipe})
     items = []
@@ -150,7 +150,7 @@ class ContextRequest(AskedOptions):
 
 
 @operation("context", ContextRequest, ContextAnswer, searches=True, example={"query": QUERY, "budget": 200})
-def context(index: Index, given: Given) -> ContextAnswer:
+def context(index: Index, given: GivenOptions) -> ContextAnswer:
     """The best passages as one text for a language model or a reader, within a budget of words."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, given.search)
     checkpoint("hits")
@@ -166,7 +166,7 @@ class ExplainRequest(AskedOptions):
 
 
 @operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": "couplings.md#@1"})
-def explanation(index: Index, given: Given) -> ExplainedNode:
+def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
     return _explained(explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None)))
@@ -187,7 +187,7 @@ class DocumentRequest(Options):
 
 
 @operation("document", DocumentRequest, DocumentView, example={"id": "couplings.md"}, methods=("GET",))
-def document(index: Index, given: Given) -> DocumentView:
+def document(index: Index, given: GivenOptions) -> DocumentView:
     """A document with its titles and passages in reading order."""
     return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)
 
@@ -200,20 +200,20 @@ class FacetsRequest(AskedOptions):
 
 
 @operation("facets", FacetsRequest, dict[str, dict[str, int]], searches=True, example={"query": QUERY, "fields": ["folder"]})
-def facets(index: Index, given: Given) -> dict[str, dict[str, int]]:
+def facets(index: Index, given: GivenOptions) -> dict[str, dict[str, int]]:
     """For each field, the number of candidate documents of a search that have each value, most frequent first."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
     return {field: results.facets(field) for field in given.own.fields}
 
 
 @operation("count", NoOptions, Counted, searches=True, example={"filter": ["folder=*"]})
-def count(index: Index, given: Given) -> Counted:
+def count(index: Index, given: GivenOptions) -> Counted:
     """The number of documents that satisfy the conditions of a search."""
     return Counted(count_documents(index.snapshot, SearchOptions.of(given.search)))
 
 
 @operation("", NoOptions, IndexSummary, example={}, methods=("GET",))
-def summary(index: Index, given: Given) -> IndexSummary:
+def summary(index: Index, given: GivenOptions) -> IndexSummary:
     """What the index contains: sizes, languages, parts, metadata fields, stores and tables."""
     info, best = index.info(), best_model(index.snapshot, SearchOptions.of({}))
     assert best is not None
@@ -226,7 +226,7 @@ def summary(index: Index, given: Given) -> IndexSummary:
 
 
 @operation("models", NoOptions, ModelList, example={}, methods=("GET",))
-def models(index: Index, given: Given) -> ModelList:
+def models(index: Index, given: GivenOptions) -> ModelList:
     """The models that score passages, with their parameters."""
     return ModelList(tuple(_model(definition) for _, definition in MODELS.items()))
 

@@ -11,7 +11,7 @@ import orjson
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import Option
 from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
-from perikope.service.operations import Given, Operation
+from perikope.service.operations import GivenOptions, Operation
 
 MAX_PARAMETERS = 1000
 """The most parameters of a query string."""
@@ -20,7 +20,7 @@ _ALL = ("true", "*")
 """The values of an option that takes names or true, if it is true."""
 
 
-def read_body(operation: Operation, body: bytes) -> Given:
+def read_body(operation: Operation, body: bytes) -> GivenOptions:
     """The options in a JSON object."""
     try:
         values = orjson.loads(body) if body.strip() else {}
@@ -31,7 +31,7 @@ def read_body(operation: Operation, body: bytes) -> Given:
     return _given(operation, values)
 
 
-def read_query_string(operation: Operation, text: str) -> Given:
+def read_query_string(operation: Operation, text: str) -> GivenOptions:
     """The options in a query string. A parameter that can have several values is repeated."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MAX_PARAMETERS, errors="strict")
@@ -44,14 +44,14 @@ def read_query_string(operation: Operation, text: str) -> Given:
     return _given(operation, {name: _from_text(known[name], texts) if name in known else texts for name, texts in values.items()})
 
 
-def _given(operation: Operation, values: Mapping[str, Any]) -> Given:
+def _given(operation: Operation, values: Mapping[str, Any]) -> GivenOptions:
     known = operation.parameters
     for name in values:
         if name not in known:
             raise unknown("option", name, known)
     own = {name: value for name, value in values.items() if name in operation.options.__dataclass_fields__}
     search = {name: known[name].check(value) for name, value in values.items() if name not in own}
-    return Given(operation.options.of(own), search)
+    return GivenOptions(operation.options.of(own), search)
 
 
 def _from_text(option: Option, texts: Sequence[str]) -> Any:

@@ -13,7 +13,7 @@ from perikope.core.values import Names, Switch, ValueKind
 from perikope.index.duplicates import DuplicateWarning
 from perikope.search.facade import Index
 from perikope.service.answers import Written
-from perikope.service.operations import WRITE, Given, operation
+from perikope.service.operations import WRITE, GivenOptions, operation
 
 
 class Records(ValueKind):
@@ -62,7 +62,7 @@ _EXAMPLE = {"documents": [{"id": "new.md", "title": "Pumps", "passages": ["A mag
 
 
 @operation("documents", AddRequest, Written, permission=WRITE, example=_EXAMPLE, methods=("POST",))
-def add(index: Index, given: Given) -> Written:
+def add(index: Index, given: GivenOptions) -> Written:
     """Add documents, or replace those with the same ids. The answer is sent when they are on disk and can be found."""
     if not given.own.documents:
         raise UsageError("documents is empty; give at least one document")
@@ -75,7 +75,7 @@ def add(index: Index, given: Given) -> Written:
 
 
 @operation("delete", DeleteRequest, Written, permission=WRITE, example={"ids": ["old.md"]}, methods=("POST",))
-def delete(index: Index, given: Given) -> Written:
+def delete(index: Index, given: GivenOptions) -> Written:
     """Delete documents by id. The answer is sent when the change is on disk."""
     if not given.own.ids:
         raise UsageError("ids is empty; give at least one id")
