@@ -8,10 +8,10 @@ import stat
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 from numba.core.caching import FunctionCache, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -34,7 +34,7 @@ def cache_directory() -> str | None:
             # Numba would make the folder of these modules with whatever rights the umask leaves.
             (folder / _CacheLocator.get_suitable_cache_subpath(__file__)).mkdir(mode=0o700, exist_ok=True)  # type: ignore[no-untyped-call]
             # Machine code is loaded from this folder and those inside, so nobody else may own them or write to them.
-            if all(map(_is_private, (candidate, folder, *_folders_in(folder)))) and os.access(folder, os.W_OK | os.X_OK):
+            if all(map(_is_private, (candidate, folder, *_folders_in(folder)))) and (_is_writable(folder) or _is_filled(folder)):
                 return str(folder)
         except OSError:
             continue
@@ -45,6 +45,15 @@ def _folders_in(folder: Path) -> list[Path]:
     """The folders inside a folder, and links, which may lead to a folder."""
     with os.scandir(folder) as entries:
         return [Path(entry.path) for entry in entries if not entry.is_file(follow_symlinks=False)]
+
+
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _is_filled(folder: Path) -> bool:
+    """Whether a folder has compiled kernels. Those of a container are made with its image, and cannot be changed."""
+    return next(folder.glob("*/*.nbi"), None) is not None
 
 
 def _user() -> object:
@@ -94,8 +103,35 @@ event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call
 _OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
+# The name of the class differs between the versions of numba.
+_Locator: Any = getattr(caching, "UserProvidedCacheLocator", None) or getattr(caching, "_UserProvidedCacheLocator", None)
+
+
+class _KernelLocator(_Locator):  # type: ignore[misc]
+    """Finds the folder of compiled kernels, even if it can only be read."""
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder. Raises `OSError` if it neither exists nor can be made."""
+        try:
+            super().ensure_cache_path()
+        except OSError:
+            if not os.path.isdir(self.get_cache_path()):
+                raise
+
+
+_Files: Any = FunctionCache._impl_class
+
+
+class _KernelFiles(_Files):  # type: ignore[misc]
+    """How compiled kernels are written, and where."""
+
+    _locator_classes: ClassVar = [_KernelLocator]
+
+
 class _KernelCache(FunctionCache):
     """The machine code of a kernel on disk. Damaged files are written anew; a full disk is no obstacle."""
+
+    _impl_class = _KernelFiles
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel for a signature, or None if it is not there or its file is damaged."""

@@ -148,3 +148,33 @@ caching.IndexDataCacheFile._save_data = full
         + SUM
     )
     assert run(program, PERIKOPE_CACHE=tmp_path).stdout == "[3.]\n"
+
+
+READ_ONLY = """
+import builtins, errno, os, tempfile
+def refuse(*arguments, **more):
+    raise OSError(errno.EROFS, "Read-only file system")
+tempfile.TemporaryFile = refuse
+reading, allowed = open, os.access
+builtins.open = lambda path, mode="r", *more, **named: reading(path, mode, *more, **named) if "w" not in mode else refuse()
+os.access = lambda path, mode, **more: allowed(path, mode, **more) and not mode & os.W_OK
+from perikope.core import compilation
+class Watcher:
+    began = lambda self: print("compiled")
+    ended = lambda self: None
+compilation.watcher = Watcher()
+"""
+
+
+def test_kernels_that_cannot_be_changed_are_used(tmp_path):
+    run(PERIKOPE_CACHE=str(tmp_path))
+    elsewhere = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    done = run(READ_ONLY + PROGRAM, PERIKOPE_CACHE=str(tmp_path), **elsewhere)
+    assert done.stderr == ""
+    assert done.stdout.startswith("['a', 'pump'] " + str(tmp_path / "perikope"))
+
+
+def test_an_empty_folder_that_cannot_be_written_is_not_used(tmp_path):
+    (tmp_path / "perikope").mkdir(mode=0o700)
+    done = run(READ_ONLY + PROGRAM, PERIKOPE_CACHE=str(tmp_path), HOME="/proc/nowhere", TMPDIR="/proc/nowhere")
+    assert str(tmp_path) not in done.stdout
