@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from perikope.browse.signals import Node
 from perikope.core.errors import UsageError
+from perikope.core.numbers import check_whole
 from perikope.document.tree import Document, Place
+from perikope.fetch.field_values import field_values
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
@@ -20,6 +22,7 @@ from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_dupli
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
+from perikope.query.completion import SuggestedWord, complete
 from perikope.query.patent import Claims
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
@@ -407,6 +410,25 @@ class Index:
         """The number of documents that satisfy all given conditions, which have the same meaning as in `search`."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
         return count_documents(self.snapshot, SearchOptions.of(given))
+
+    def suggest(self, prefix: str, *, k: int = 10, language: str = "") -> tuple[SuggestedWord, ...]:
+        """Words of the index that complete the last word of what a user has typed so far, most frequent first.
+
+        At most `k` words are returned, and none if `prefix` does not end with a letter or digit. `language` is that of
+        the typed text, or `all`; by default it is found as for a query. See `perikope.query.completion` for the limits.
+        """
+        return complete(self.snapshot, prefix, k=k, language=language)
+
+    def values(self, field: str, *, prefix: str = "", k: int = 20, filter: Conditions = ()) -> dict[str, int]:
+        """The `k` most frequent values of a metadata field, each with its number of documents, most frequent first.
+
+        With `prefix`, only values that begin with it; upper and lower case are the same. With `filter`, values are
+        counted in the documents that satisfy all conditions, which have the same meaning as in `search`.
+        """
+        check_whole("k", k, 1)
+        snapshot = self.snapshot
+        allowed = allowed_documents(snapshot, SearchOptions.of({"filter": filter})) if filter else None
+        return field_values(snapshot, field, prefix=prefix, k=k, allowed=allowed)
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
         """Translate a query into terms of the index. Raises `UsageError` if no term is left.
