@@ -31,9 +31,12 @@ from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
 from perikope.search.options import SearchOptions, patent_options, with_signature
+from perikope.search.outline import DocumentTree, document_tree
+from perikope.search.passage_view import PassageView, view_passage
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import allowed_documents, count_documents, search_for
+from perikope.search.viewing import DocumentView, view_document
 from perikope.text.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -390,6 +393,29 @@ class Index:
         """
         name = passage.name if isinstance(passage, Hit) else passage
         return explain(self.snapshot, query, name, resolve_options(load_recipe(recipe) if recipe else None, given, options))
+
+    def view(self, name: str, *, query: str = "", language: str = "") -> DocumentView:
+        """A document with its titles and passages in reading order, for a reader.
+
+        `name` is the id of a document, a patent number in any spelling, or the name of a passage or element
+        (`document#passage`), which is then marked. Words that match the `query` are highlighted; `language` is that of
+        the query, as in `search`.
+        """
+        return view_document(self.snapshot, name, query, language)
+
+    def passage(self, name: str, *, around: int = 2) -> PassageView:
+        """A passage or element, given by its name (`document#passage`), with its heading path, source and neighbours.
+
+        Neighbours are up to `around` passages on either side, from the same document.
+        """
+        return view_passage(self.snapshot, name, around=around)
+
+    def outline(self, id: str) -> DocumentTree:
+        """The sections of a document with their titles, as a flat list of nodes that name their parents.
+
+        `id` is the id of the document or, for a patent, its number in any spelling.
+        """
+        return document_tree(self.snapshot, id)
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.
