@@ -103,8 +103,10 @@ def test_passage_has_everything_that_a_hit_has():
     hit = index.search("rotor")[0]
     view = index.passage("EP 1000000 B1#p%201")
     assert view == index.passage(hit.name)
-    shared = "name document passage title path text start end part tag language citation metadata source place".split()
-    assert {name: getattr(view, name) for name in shared} == {name: getattr(hit, name) for name in shared}
+    shared = {**hit.to_dict(), "name": hit.name}
+    for name in ("rank", "score", "highlights", "before", "after"):
+        del shared[name]
+    assert {name: view.to_dict()[name] for name in shared} == shared
     assert (view.before, [one.text for one in view.after], view.after[0].same_section) == ((), ["A seal."], False)
     assert json.loads(json.dumps(view.to_dict()))["after"][0] == {"id": "@2", "text": "A seal.", "path": ["Pumps"], "same_section": False}
     assert index.passage(hit.name, around=0).after == ()
