@@ -30,6 +30,7 @@ from perikope.search.asking import Asked, check_about_patents, read_patent, read
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
+from perikope.search.landscape import BINS, LISTED, SIGMA, Landscape, read_landscape
 from perikope.search.options import SearchOptions, patent_options, with_signature
 from perikope.search.outline import DocumentTree, document_tree
 from perikope.search.passage_view import PassageView, view_passage
@@ -416,6 +417,28 @@ class Index:
         `id` is the id of the document or, for a patent, its number in any spelling.
         """
         return document_tree(self.snapshot, id)
+
+    def landscape(
+        self,
+        query: Asked,
+        document: str,
+        *,
+        bins: int = BINS,
+        sigma: float = SIGMA,
+        listed: int = LISTED,
+        language: str = "",
+        syntax: str = "words",
+        fuzzy: int = 0,
+        synonyms: str | Sequence[str] = (),
+    ) -> Landscape:
+        """The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1.
+
+        The document is cut into `bins` of equal size. An occurrence has the more influence the nearer it is: a Gaussian
+        of width `sigma`, in tokens. See `perikope.search.landscape` for the formula. The first `listed` occurrences are
+        listed. The other keywords are options of `search` that say how the query is read.
+        """
+        options = SearchOptions.of({"language": language, "syntax": syntax, "fuzzy": fuzzy, "synonyms": synonyms})
+        return read_landscape(self.snapshot, query, document, options, bins=bins, sigma=sigma, listed=listed)
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.
