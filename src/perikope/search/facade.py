@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from perikope.query.patent import Claims
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
 from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
+from perikope.search.awaiting import SearchThreads
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
@@ -78,6 +80,7 @@ class Index:
         self.wait = wait
         self._snapshot: Snapshot | None = Snapshot.open(self.folder)
         self._writer: IndexWriter | None = None
+        self._threads = SearchThreads()
 
     @classmethod
     def create(
@@ -255,6 +258,7 @@ class Index:
         if self._writer is not None:
             self._writer.warn_of_loss()
         self.rollback()
+        self._threads.close()
         self._snapshot = None
 
     def __enter__(self) -> Index:
@@ -343,6 +347,29 @@ class Index:
         for complaint in search.complaints(prepared, chosen):
             warnings.warn(complaint, stacklevel=2)
         return search.run(prepared)
+
+    @with_signature()
+    async def asearch(
+        self, query: Asked, *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
+    ) -> Results:
+        """Await a search: `search` for asyncio programs, with the same arguments and results.
+
+        The search runs in a thread, so the event loop goes on. Hits are read from the index when they are asked for;
+        `await asyncio.to_thread(list, results)` reads them in a thread too. If the await is cancelled, a search that
+        has begun runs to its end, and its results are dropped.
+        """
+        return await self._threads.run(partial(self.search, query, recipe=recipe, options=options, **given))
+
+    @with_signature()
+    def asearch_many(
+        self, queries: Iterable[Asked], *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
+    ) -> AsyncIterator[tuple[Asked, Results]]:
+        """Iterate over pairs of a query and its results with `async for`, in the given order.
+
+        The searches run in threads, one per core. The other arguments are the same as in `search`. A query that cannot
+        be searched for raises an error when its turn comes.
+        """
+        return self._threads.map(partial(self.search, recipe=recipe, options=options, **given), queries)
 
     @with_signature()
     def search_many(
