@@ -20,8 +20,12 @@ _MOST_LISTED = 12
 
 @click.command(name="info")
 @click.argument("index", metavar="INDEX")
+@click.option("--values", "field", default="", metavar="FIELD", help="List the most frequent values of this metadata field instead.")
+@click.option("--prefix", default="", metavar="TEXT", help="With --values: only values that begin with this text, in any case.")
+@click.option("--filter", "filters", multiple=True, metavar="CONDITION", help="With --values: count only documents that satisfy it.")
+@click.option("-k", type=int, default=20, show_default=True, help="With --values: the largest number of values.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: one object.")
-def command(index: str, as_json: bool) -> int:
+def command(index: str, field: str, prefix: str, filters: tuple[str, ...], k: int, as_json: bool) -> int:
     """Show what an index contains: languages, parts, metadata fields with examples, segments, stores, tables and sizes.
 
     Languages, parts and tags are listed with their number of passages, values of metadata with their number of
@@ -31,9 +35,18 @@ def command(index: str, as_json: bool) -> int:
     Example:
       perikope info idx
       perikope info idx --json
+      perikope info idx --values ipc --prefix F04
     """
+    from perikope.core.errors import UsageError
     from perikope.search.facade import Index
 
+    if field:
+        values = Index.open(index).values(field, prefix=prefix, k=k, filter=filters)
+        rows = [["value", "documents"], *([printable(value), f"{documents:,}"] for value, documents in values.items())]
+        click.echo(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(table_lines(rows, right={1})))
+        return 0
+    if prefix or filters:
+        raise UsageError("--prefix and --filter need --values FIELD, the metadata field whose values are listed")
     info = Index.open(index).info()
     click.echo(json.dumps(info.to_dict(), ensure_ascii=False) if as_json else "\n".join(_lines(info)))
     return 0

@@ -27,7 +27,9 @@ MARK = "> "
 @click.option("--query", default="", metavar="TEXT", help="Highlight the words that match this query, on a terminal and in JSON.")
 @click.option("--outline", is_flag=True, help="Show the titles and the number of passages below each, without the text.")
 @click.option("--no-pager", is_flag=True, help="Print to the terminal at once. Output that is not to a terminal never uses a pager.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object with the titles and passages in reading order.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: one object with the titles and passages, or with the sections (--outline)."
+)
 def command(index: str, name: str, query: str, outline: bool, no_pager: bool, as_json: bool) -> int:
     """Show a document: title, metadata, and its text with the ids of all passages.
 
@@ -41,11 +43,12 @@ def command(index: str, name: str, query: str, outline: bool, no_pager: bool, as
       perikope show idx EP1130000B1 --outline
     """
     from perikope.search.facade import Index
-    from perikope.search.viewing import view_document
 
-    view = view_document(Index.open(index).snapshot, name, query)
+    opened = Index.open(index)
+    view = opened.view(name, query=query)
     if as_json:
-        click.echo(json.dumps(view.to_dict(), ensure_ascii=False))
+        shown = opened.outline(view.document) if outline else view
+        click.echo(json.dumps(shown.to_dict(), ensure_ascii=False))
         return 0
     lines = "\n".join([*_head(view), "", *(_outline(view) if outline else _text(view))])
     if no_pager or not sys.stdout.isatty():

@@ -1,6 +1,20 @@
-"""How numbers are printed for people."""
+"""How numbers are printed for people, and which ones are accepted from them."""
 
 from __future__ import annotations
+
+from perikope.core.errors import UsageError
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Raise `UsageError` unless a value is a whole number of at least `least`; `name` says in the message what it is.
+
+    >>> check_whole("k", 3, 1)
+    >>> check_whole("k", 0, 1)
+    Traceback (most recent call last):
+    perikope.core.errors.UsageError: k must be a whole number of at least 1, not 0
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
 def number_in_print(value: float) -> str:

@@ -22,7 +22,7 @@ from typing import cast
 import numpy as np
 import orjson
 
-from perikope.core.arrays import Array, Integers
+from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
 from perikope.index.layout import offsets
@@ -207,17 +207,24 @@ class Facets:
             if not np.array_equal(self._columns[name], values):
                 raise self._columns.damaged(f"has facets that contradict its metadata (column {name})")
 
-    def live(self, alive: Array, chunk: int) -> Array:
-        """The number of live documents per key.
+    def live(self, alive: Mask, chunk: int) -> Integers:
+        """The number of live documents of every key.
 
         `alive` is a mask over the documents of the segment. About `chunk` document numbers are read at once.
         """
-        count = np.diff(self.first_document.astype(np.int64))
-        if not alive.all():
-            for keys in portions(self.first_document, chunk):
-                before = offsets(alive[self.documents(np.arange(keys.start, keys.stop))])
-                first = self.first_document[keys.start : keys.stop + 1].astype(np.int64)
-                count[keys.start : keys.stop] = np.diff(before[first - first[0]])
+        return self.counts(np.arange(len(self.values)), alive, chunk)
+
+    def counts(self, keys: Integers, chosen: Mask, chunk: int) -> Integers:
+        """The number of chosen documents of each of some keys, in ascending order; no document is read if all are.
+
+        `chosen` is a mask over the documents of the segment. About `chunk` document numbers are read at once.
+        """
+        count: Integers = self.first_document[keys + 1].astype(np.int64) - self.first_document[keys].astype(np.int64)
+        if not chosen.all():
+            first = offsets(count)
+            for rows in portions(first, chunk):
+                before = offsets(chosen[self.documents(keys[rows.start : rows.stop])])
+                count[rows.start : rows.stop] = np.diff(before[first[rows.start : rows.stop + 1] - first[rows.start]])
         return count
 
     def key_strings(self, chosen: Array, number_of_field: Array) -> tuple[Array, Array]:

@@ -182,6 +182,18 @@ class Segment:
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
 
+    def first_documents(self, term: int, most: int) -> Integers:
+        """The first `most` live documents that contain a term, in ascending order. The other postings are not read."""
+        first_posting, found, count = self["window.first_posting"], [np.empty(0, np.int64)], 0
+        for window in range(*self._windows(term)):
+            at, end = int(first_posting[window]), int(first_posting[window + 1])
+            while at < end and count < most:
+                postings = np.arange(at, min(at + most, end))
+                documents = self.documents_at(postings)
+                found.append(documents[self.alive[documents]][: most - count])
+                at, count = at + postings.size, count + found[-1].size
+        return np.concatenate(found)
+
     def large_frequencies(self) -> Integers:
         """The numbers of the postings whose frequency is `LARGE` (255) or more, in ascending order."""
         postings = self["posting.frequency.large_at"]

@@ -9,7 +9,7 @@ are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -17,9 +17,9 @@ import numpy as np
 
 from perikope.core.arrays import Unsigned32
 from perikope.index.reader import Snapshot
-from perikope.index.segments import Segment
 from perikope.kernels.spelling import near_names
-from perikope.text.analysis import SNOWBALL, fold, word_spans
+from perikope.query.word_forms import forms_by_document
+from perikope.text.analysis import SNOWBALL, fold
 
 MAX_EDITS = 2
 """The largest number of edits between two words that are near."""
@@ -35,8 +35,6 @@ _READ = 40
 """The largest number of documents that are read for one word and language."""
 _READ_PER_TERM = 6
 """The largest number of documents that are read for one term."""
-_CHOICE = 64
-"""The documents to read are the shortest of this many documents with the term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ def _words(snapshot: Snapshot, word: str, language: str, limit: int, most: int) 
         if documents_left <= 0 or sum(known.edits <= near.edits for known in found) >= most:
             break
         best = limit + 1, ""
-        for forms in islice(_forms(snapshot, near.term), min(_READ_PER_TERM, documents_left)):
+        for forms in islice(forms_by_document(snapshot, near.term), min(_READ_PER_TERM, documents_left)):
             documents_left -= 1
             best = min(best, *((_edits(word, fold(form), limit), form) for form in forms))
             if best[0] <= near.edits:
@@ -159,24 +157,6 @@ def _stop_words(snapshot: Snapshot, word: str, language: str) -> list[NearWord]:
     swapped = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
     stop_words = snapshot.analyzer.stopwords_of(language)
     return [NearWord(stop, "", 1, snapshot.totals.documents) for stop in swapped if stop in stop_words]
-
-
-def _forms(snapshot: Snapshot, term: str) -> Iterator[set[str]]:
-    """The forms of a term in one document after the other, as written."""
-    for segment, numbers in zip(snapshot.segments, snapshot.look_up([term]).numbers, strict=True):
-        number = int(numbers[0])
-        if number >= 0:
-            documents = segment.postings(number)[0][:_CHOICE]
-            for document in documents[np.argsort(segment["document.tokens"][documents], kind="stable")].tolist():
-                yield _forms_in(segment, number, document)
-
-
-def _forms_in(segment: Segment, term: int, document: int) -> set[str]:
-    text, positions = segment.text(document), np.flatnonzero(segment.tokens(document) == term)
-    starts, ends = word_spans(text)
-    if starts.size != segment["document.tokens"][document]:
-        raise segment.columns.damaged(f"has a damaged text (document {document})")
-    return {text[start:end] for start, end in zip(starts[positions].tolist(), ends[positions].tolist(), strict=True)}
 
 
 def _edits(one: str, other: str, limit: int) -> int:

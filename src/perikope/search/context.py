@@ -21,8 +21,8 @@ from functools import cached_property
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Ranking
 from perikope.browse.structure import DocumentOutline
-from perikope.core.errors import UsageError
 from perikope.core.names import encode
+from perikope.core.numbers import check_whole
 from perikope.index.reader import Snapshot
 from perikope.text.analysis import language_code
 
@@ -93,9 +93,8 @@ def build_context(
     one section and language become one piece. Neighbours of a hit come from its section and have its language, at most
     `around` on either side. Documents are in the order of their best hits, pieces of a document in reading order.
     """
-    for name, value, least in (("the budget", budget, 1), ("around", around, 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    check_whole("the budget", budget, 1)
+    check_whole("around", around, 0)
     sources = _Sources(snapshot, matches)
     draft = _Draft(sources, budget, tokens)
     rank_of = {row: rank for rank, row in enumerate(ranking.rows.tolist(), ranking.offset + 1)}

@@ -10,7 +10,7 @@ from perikope.browse.matches import Matches
 from perikope.browse.signals import Column, Node
 from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import NotFound, UsageError
-from perikope.core.names import is_element_path, split_name
+from perikope.core.names import is_element_path, running_number, split_name
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.query.publications import find_publication
@@ -110,7 +110,11 @@ def _score(search: Search, matches: Matches) -> Column:
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:
-    return [segment.passage_id(local, passage) for passage in segment.passages_of(local)]
+    """The ids of the passages of a document, in time proportional to their number."""
+    id_of, first = segment.span_namer(local), int(segment["document.first_span"][local])
+    spans = (segment.span_of("passage.span", local, passage) - first for passage in segment.passages_of(local))
+    ids = (id_of(span) for span in spans)
+    return [running_number(number) if id is None else id for number, id in enumerate(ids)]
 
 
 def _no_passage(document: str, passage: str, ids: list[str]) -> NotFound:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from perikope.browse.signals import Node
 from perikope.core.errors import UsageError
+from perikope.core.numbers import check_whole
 from perikope.document.tree import Document, Place
+from perikope.fetch.field_values import field_values
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
@@ -20,18 +23,24 @@ from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, DuplicateWa
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
+from perikope.query.completion import SuggestedWord, complete
 from perikope.query.patent import Claims
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
 from perikope.search.asking import Asked, read_patent, read_query
+from perikope.search.awaiting import SearchThreads
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
+from perikope.search.landscape import BINS, LISTED, SIGMA, Landscape, read_landscape
 from perikope.search.options import SearchOptions, patent_options, with_signature
+from perikope.search.outline import DocumentTree, document_tree
+from perikope.search.passage_view import PassageView, view_passage
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.running import run_search
 from perikope.search.steps import allowed_documents, count_documents
+from perikope.search.viewing import DocumentView, view_document
 from perikope.text.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -72,6 +81,7 @@ class Index:
         self.wait = wait
         self._snapshot: Snapshot | None = Snapshot.open(self.folder)
         self._writer: IndexWriter | None = None
+        self._threads = SearchThreads()
 
     @classmethod
     def create(
@@ -249,6 +259,7 @@ class Index:
         if self._writer is not None:
             self._writer.warn_of_loss()
         self.rollback()
+        self._threads.close()
         self._snapshot = None
 
     def __enter__(self) -> Index:
@@ -336,6 +347,29 @@ class Index:
         return results
 
     @with_signature()
+    async def asearch(
+        self, query: Asked, *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
+    ) -> Results:
+        """Await a search: `search` for asyncio programs, with the same arguments and results.
+
+        The search runs in a thread, so the event loop goes on. Hits are read from the index when they are asked for;
+        `await asyncio.to_thread(list, results)` reads them in a thread too. If the await is cancelled, a search that
+        has begun runs to its end, and its results are dropped.
+        """
+        return await self._threads.run(partial(self.search, query, recipe=recipe, options=options, **given))
+
+    @with_signature()
+    def asearch_many(
+        self, queries: Iterable[Asked], *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
+    ) -> AsyncIterator[tuple[Asked, Results]]:
+        """Iterate over pairs of a query and its results with `async for`, in the given order.
+
+        The searches run in threads, one per core. The other arguments are the same as in `search`. A query that cannot
+        be searched for raises an error when its turn comes.
+        """
+        return self._threads.map(partial(self.search, recipe=recipe, options=options, **given), queries)
+
+    @with_signature()
     def search_many(
         self,
         queries: Iterable[Asked] | Mapping[str, str],
@@ -386,6 +420,51 @@ class Index:
         name = passage.name if isinstance(passage, Hit) else passage
         return explain(self.snapshot, query, name, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
+    def view(self, name: str, *, query: str = "", language: str = "") -> DocumentView:
+        """A document with its titles and passages in reading order, for a reader.
+
+        `name` is the id of a document, a patent number in any spelling, or the name of a passage or element
+        (`document#passage`), which is then marked. Words that match the `query` are highlighted; `language` is that of
+        the query, as in `search`.
+        """
+        return view_document(self.snapshot, name, query, language)
+
+    def passage(self, name: str, *, around: int = 2) -> PassageView:
+        """A passage or element, given by its name (`document#passage`), with its heading path, source and neighbours.
+
+        Neighbours are up to `around` passages on either side, from the same document.
+        """
+        return view_passage(self.snapshot, name, around=around)
+
+    def outline(self, id: str) -> DocumentTree:
+        """The sections of a document with their titles, as a flat list of nodes that name their parents.
+
+        `id` is the id of the document or, for a patent, its number in any spelling.
+        """
+        return document_tree(self.snapshot, id)
+
+    def landscape(
+        self,
+        query: Asked,
+        document: str,
+        *,
+        bins: int = BINS,
+        sigma: float = SIGMA,
+        listed: int = LISTED,
+        language: str = "",
+        syntax: str = "words",
+        fuzzy: int = 0,
+        synonyms: str | Sequence[str] = (),
+    ) -> Landscape:
+        """The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1.
+
+        The document is cut into `bins` of equal size. An occurrence has the more influence the nearer it is: a Gaussian
+        of width `sigma`, in tokens. See `perikope.search.landscape` for the formula. The first `listed` occurrences are
+        listed. The other keywords are options of `search` that say how the query is read.
+        """
+        options = SearchOptions.of({"language": language, "syntax": syntax, "fuzzy": fuzzy, "synonyms": synonyms})
+        return read_landscape(self.snapshot, query, document, options, bins=bins, sigma=sigma, listed=listed)
+
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.
 
@@ -405,6 +484,25 @@ class Index:
         """The number of documents that satisfy all given conditions, which have the same meaning as in `search`."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
         return count_documents(self.snapshot, SearchOptions.of(given))
+
+    def suggest(self, prefix: str, *, k: int = 10, language: str = "") -> tuple[SuggestedWord, ...]:
+        """Words of the index that complete the last word of what a user has typed so far, most frequent first.
+
+        At most `k` words are returned, and none if `prefix` does not end with a letter or digit. `language` is that of
+        the typed text, or `all`; by default it is found as for a query. See `perikope.query.completion` for the limits.
+        """
+        return complete(self.snapshot, prefix, k=k, language=language)
+
+    def values(self, field: str, *, prefix: str = "", k: int = 20, filter: Conditions = ()) -> dict[str, int]:
+        """The `k` most frequent values of a metadata field, each with its number of documents, most frequent first.
+
+        With `prefix`, only values that begin with it; upper and lower case are the same. With `filter`, values are
+        counted in the documents that satisfy all conditions, which have the same meaning as in `search`.
+        """
+        check_whole("k", k, 1)
+        snapshot = self.snapshot
+        allowed = allowed_documents(snapshot, SearchOptions.of({"filter": filter})) if filter else None
+        return field_values(snapshot, field, prefix=prefix, k=k, allowed=allowed)
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
         """Translate a query into terms of the index. Raises `UsageError` if no term is left.

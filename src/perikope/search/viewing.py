@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -25,18 +25,23 @@ class ViewedText:
     """A title, a passage, or a text that is neither, such as a list item that is not indexed as a passage."""
 
     kind: KindOfText
+    """`title`, `passage`, or `text` for a text that is neither."""
     id: str
     """The id of the passage, or of the section that the title belongs to; empty if it has none."""
     depth: int
     """The number of sections around the section that contains the text; 0 directly in the document."""
     text: str
+    """The text itself."""
     start: int
     """The first character of the text in the text of the document."""
     end: int
     """The end of the text in the text of the document (exclusive)."""
     part: str
+    """The part of the document that the text is in, such as `claims`; empty if it is in no part."""
     tag: str
+    """The tag of the text in the source file, such as `p`."""
     language: str
+    """The language of the text, as the source states it."""
     citation: str
     """The usual citation, such as `[0042]`; empty if the format has no citations."""
     marked: bool
@@ -52,8 +57,11 @@ class DocumentView:
     document: str
     """The id of the document."""
     title: str
+    """The title of the document; empty if it has none."""
     language: str
-    metadata: Mapping[str, object]
+    """The language of the document; single texts may have another one."""
+    metadata: dict[str, Any]
+    """The metadata of the document."""
     cites: tuple[str, ...]
     """Ids of the documents that this document cites."""
     source: str
@@ -61,6 +69,7 @@ class DocumentView:
     marked: str
     """The id of the requested passage, or the path of the requested element; empty if none was requested."""
     texts: tuple[ViewedText, ...]
+    """The titles and passages in reading order."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dictionaries and lists, for JSON."""
@@ -86,7 +95,7 @@ def view_document(snapshot: Snapshot, name: str, query: str = "", language: str 
         document=document.id,
         title=document.title,
         language=document.language,
-        metadata=document.metadata,
+        metadata=dict(document.metadata),
         cites=document.cites,
         source=document.member or document.source,
         marked=passage,

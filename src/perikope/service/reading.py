@@ -9,16 +9,20 @@ from perikope.browse.document_ranking import parse_method
 from perikope.browse.models import MODELS, ModelDefinition
 from perikope.browse.signals import Node
 from perikope.core.checkpoints import checkpoint
-from perikope.core.errors import PerikopeError, UsageError
+from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
-from perikope.core.values import Names, Notation, Text, Whole
+from perikope.core.values import Names, Notation, OneOf, Real, Text, Whole
+from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
 from perikope.search.context import AROUND, BUDGET
 from perikope.search.explaining import explain
 from perikope.search.facade import Index
-from perikope.search.options import SearchOptions
+from perikope.search.landscape import BINS, SIGMA, Landscape
+from perikope.search.options import SYNTAXES, SearchOptions
+from perikope.search.outline import DocumentTree
+from perikope.search.passage_view import PassageView
 from perikope.search.recipes import load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.running import run_search
@@ -193,6 +197,85 @@ def document(index: Index, given: GivenOptions) -> DocumentView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutlineRequest(Options):
+    """A document by its id."""
+
+    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+
+
+@operation("outline", OutlineRequest, DocumentTree, example={"id": "couplings.md"}, methods=("GET",))
+def outline(index: Index, given: GivenOptions) -> DocumentTree:
+    """The sections of a document with their titles, as a flat list of nodes that name their parents."""
+    return index.outline(given.own.id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageRequest(Options):
+    """A passage by its name."""
+
+    name: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    around: int = option(2, Whole(Range(0, 100)), "Number of neighbouring passages on either side.")
+
+
+@operation("passage", PassageRequest, PassageView, example={"name": "couplings.md#@1"}, methods=("GET",))
+def passage(index: Index, given: GivenOptions) -> PassageView:
+    """A passage with its heading path, its source and its neighbours."""
+    return index.passage(given.own.name, around=given.own.around)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandscapeRequest(AskedOptions):
+    """A document whose places are compared with a query."""
+
+    document: str = option("", Text(), "The id of the document.")
+    bins: int = option(BINS, Whole(Range(1, 10_000)), "Number of places of equal size that the document is cut into.")
+    sigma: float = option(
+        SIGMA, Real(Range(0.01, 1_000_000)), "How far the influence of a word reaches, in tokens: the width of a Gaussian."
+    )
+    language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
+    syntax: str = option("words", OneOf(SYNTAXES), "How the query is read, as in a search.")
+
+
+@operation("landscape", LandscapeRequest, Landscape, example={"query": QUERY, "document": "couplings.md", "bins": 20})
+def landscape(index: Index, given: GivenOptions) -> Landscape:
+    """The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1."""
+    asked = given.own
+    return index.landscape(
+        asked.topic, asked.document, bins=asked.bins, sigma=asked.sigma, language=asked.language, syntax=asked.syntax
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestRequest(Options):
+    """What a user has typed so far."""
+
+    prefix: str = option("", Text(), "The text so far. Its last word is completed.")
+    k: int = option(10, Whole(Range(1, 100)), "Largest number of words.")
+    language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the text.")
+
+
+@operation("suggest", SuggestRequest, tuple[SuggestedWord, ...], example={"prefix": "magnetic coup"}, methods=("GET",))
+def suggest(index: Index, given: GivenOptions) -> tuple[SuggestedWord, ...]:
+    """Words of the index that complete the last word of a text, most frequent first."""
+    return index.suggest(given.own.prefix, k=given.own.k, language=given.own.language)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValuesRequest(Options):
+    """A metadata field whose values are listed."""
+
+    field: str = option("", Text(), "The metadata field.")
+    prefix: str = option("", Text(), "List only values that begin with this text. Upper and lower case are the same.")
+    k: int = option(20, Whole(Range(1, 1000)), "Largest number of values.")
+
+
+@operation("values", ValuesRequest, dict[str, int], example={"field": "folder"}, methods=("GET",))
+def values(index: Index, given: GivenOptions) -> dict[str, int]:
+    """The most frequent values of a metadata field, each with its number of documents."""
+    return index.values(given.own.field, prefix=given.own.prefix, k=given.own.k)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FacetsRequest(AskedOptions):
     """Metadata fields whose values are counted."""
 
@@ -247,11 +330,3 @@ def _parameter(parameter: Parameter) -> ModelParameter:
 
 def _plain(value: object) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def is_missing(index: Index, id: str) -> bool:
-    """Whether the index has no document with this id or publication number."""
-    try:
-        return index.get(id) is None
-    except PerikopeError:
-        return False
