@@ -17,6 +17,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from perikope.browse.models import model
+    from perikope.client.async_index import AsyncRemoteIndex
+    from perikope.client.connecting import connect, connect_async
+    from perikope.client.index import RemoteIndex
+    from perikope.client.results import AsyncRemoteResults, RemoteResults
     from perikope.core.errors import PerikopeError
     from perikope.document.tree import Document, Kind, TreeBuilder
     from perikope.evaluation.io.judgements import read_judgements
@@ -30,20 +34,27 @@ if TYPE_CHECKING:
     from perikope.search.results import Results
 
 __all__ = [
-    "Document", "Hit", "Index", "Kind", "PerikopeError", "Results", "SearchOptions", "Topic", "TreeBuilder", "evaluate", "model", "read",
-    "read_judgements", "read_topics",
+    "AsyncRemoteIndex", "AsyncRemoteResults", "Document", "Hit", "Index", "Kind", "PerikopeError", "RemoteIndex", "RemoteResults",
+    "Results", "SearchOptions", "Topic", "TreeBuilder", "connect", "connect_async", "evaluate", "model", "read", "read_judgements",
+    "read_topics",
 ]  # fmt: skip
 
 _HOMES = {
+    "AsyncRemoteIndex": "perikope.client.async_index",
+    "AsyncRemoteResults": "perikope.client.results",
     "Document": "perikope.document.tree",
     "Hit": "perikope.search.hits",
     "Index": "perikope.search.facade",
     "Kind": "perikope.document.tree",
     "PerikopeError": "perikope.core.errors",
+    "RemoteIndex": "perikope.client.index",
+    "RemoteResults": "perikope.client.results",
     "Results": "perikope.search.results",
     "SearchOptions": "perikope.search.options",
     "Topic": "perikope.query.topic",
     "TreeBuilder": "perikope.document.tree",
+    "connect": "perikope.client.connecting",
+    "connect_async": "perikope.client.connecting",
     "evaluate": "perikope.evaluation.measures",
     "model": "perikope.browse.models",
     "read": "perikope.formats",

@@ -72,6 +72,15 @@ class LockedError(IndexFormatError):
     """A folder that another process is writing to."""
 
 
+class ServerError(PerikopeError):
+    """A server that cannot be reached, refuses a request or fails."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status of the answer; 0 if there was no answer that could be read."""
+
+
 class InputWarning(UserWarning):
     """A file that was read, but perhaps not as its author meant. The message starts with the file and the line."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
 from perikope.core.parallel import in_parallel, usable_cores
+from perikope.fetch.prior_art import PatentQuery
 from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
 from perikope.query.language import language_name
@@ -28,6 +29,7 @@ from perikope.search.steps import Search, search_for
 if TYPE_CHECKING:
     from perikope.search.facade import Index
 
+A = TypeVar("A", bound="str | Topic | PatentQuery")
 R = TypeVar("R")
 
 Run = Mapping[str, Mapping[str, float]]
@@ -134,15 +136,28 @@ def search_many(
     options: SearchOptions | None,
 ) -> Iterator[tuple[Asked, Results]]:
     """Yield each query with its results; see `Index.search_many`. Wrong options raise an error at once."""
-    if isinstance(queries, (str, Topic)) or not isinstance(queries, Iterable):
-        raise UsageError("search_many takes several queries, such as a list of texts or topics; use search for a single one")
+    asked = listed_queries(queries)
     chosen = resolve_options(recipe, given, options)
     Search(snapshot, chosen)  # raises an error if the options do not fit the index
-    asked = (Topic(id, text) for id, text in queries.items()) if isinstance(queries, Mapping) else queries
     outcomes = _search_all(
         snapshot, _checked(asked, given), chosen, recipe, threads, lambda prepared, results: results, best_model(snapshot, chosen)
     )
     return _many(outcomes, on_problem)
+
+
+def listed_queries(queries: Iterable[A] | Mapping[str, str]) -> Iterable[A | Topic]:
+    """The queries one by one. A dictionary from ids to texts becomes topics; a single query is an error."""
+    if isinstance(queries, (str, Topic)) or not isinstance(queries, Iterable):
+        raise UsageError("search_many takes several queries, such as a list of texts or topics; use search for a single one")
+    return (Topic(id, text) for id, text in queries.items()) if isinstance(queries, Mapping) else queries
+
+
+def report_refusal(number: int, asked: object, why: str, on_problem: Callable[[str], None] | None) -> None:
+    """Report why a query cannot be searched for, or raise `UsageError` if nobody wants reports. `number` is from 1."""
+    message = f"topic {asked.qid}: {why}" if isinstance(asked, Topic) else f"query {number}: {why}"
+    if on_problem is None:
+        raise UsageError(message)
+    on_problem(message)
 
 
 def _checked(queries: Iterable[Asked], given: Mapping[str, Any]) -> Iterator[Asked]:
@@ -158,10 +173,7 @@ def _many(
         if not isinstance(outcome, _Refused):
             yield asked, outcome
             continue
-        name = f"topic {asked.qid}" if isinstance(asked, Topic) else f"query {number}"
-        if on_problem is None:
-            raise UsageError(f"{name}: {outcome.why}")
-        on_problem(f"{name}: {outcome.why}")
+        report_refusal(number, asked, outcome.why, on_problem)
 
 
 def notes_on_topics(asked: Iterable[PreparedTopic]) -> str:

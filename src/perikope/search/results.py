@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -23,16 +23,12 @@ from perikope.query.language import has_several_languages
 from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
+from perikope.search.hit_sequence import HitSequence
 from perikope.search.hits import Hit, RankedDocument, read_document, read_hit
 from perikope.search.suggestions import Suggestions, suggest
-from perikope.search.views import results_html, results_text
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
 
 
-class Results(Sequence[Hit]):
+class Results(HitSequence):
     """The hits of one search, best first.
 
     Results read the snapshot that was searched. They stay as they are if the index changes or is closed.
@@ -102,32 +98,6 @@ class Results(Sequence[Hit]):
         number %= len(self)
         rank = self.ranking.offset + number + 1
         return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), rank, float(self.ranking.scores[number]))
-
-    def __repr__(self) -> str:
-        return results_text(self, self.notes)
-
-    def _repr_html_(self) -> str:
-        """The hits as a notebook shows them."""
-        return results_html(self, self.notes)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """The hits as dictionaries that can be written as JSON, with the same keys as `perikope search --json`."""
-        return [{**hit.to_dict(), "model": self.model} for hit in self]
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The hits as a pandas data frame: one row per hit, with a column `metadata.NAME` for each metadata field.
-
-        pandas must be installed.
-        """
-        from perikope.search.frames import to_pandas
-
-        return to_pandas(list(self))
-
-    def to_polars(self) -> polars.DataFrame:
-        """The hits as a polars data frame, with the same columns as `to_pandas`. polars must be installed."""
-        from perikope.search.frames import to_polars
-
-        return to_polars(list(self))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""

@@ -56,26 +56,25 @@ class NoOptions(Options):
 class AskedOptions(Options):
     """What is searched for."""
 
-    query: str = option("", Text(), "The query in words.")
+    query: str = option("", Text(), "The query in words. With a patent, these words fetch documents, and the patent scores passages.")
     patent: str = option("", Text(), "A patent of the index to search with, by its publication number or id.")
     claims: str = option("", Text(), "A text of claims to search with. With a patent, it replaces the claims of the patent.")
     claim: tuple[str, ...] = option((), Names(), "With a patent: search with these claims only, given by number.")
+    family: tuple[str, ...] = option((), Names(), "With a patent: ids of further documents of its family.")
     recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
 
     @property
     def topic(self) -> str | Topic:
-        """The query as `Index.search` takes it. Raises `UsageError` if there is none, or more than one."""
+        """The query as `Index.search` takes it. Raises `UsageError` if there is none."""
         if not (self.patent or self.claims):
-            if self.claim:
-                raise UsageError("claim needs a patent; give the patent with patent")
+            if self.claim or self.family:
+                raise UsageError(f"{'claim' if self.claim else 'family'} needs a patent; give the patent with patent")
             if not self.query.strip():
                 raise UsageError("the query is empty; give at least one word, a patent or claims")
             return self.query
-        if self.query:
-            raise UsageError("give a query or a patent, not both; to score passages with other words, use browse_query")
         if self.claim and self.claims:
             raise UsageError("give the text of claims (claims) or numbers of claims of the patent (claim), not both")
-        return Topic("", "", self.patent, self.claims or self.claim)
+        return Topic("", self.query, self.patent, self.claims or self.claim, self.family)
 
 
 @dataclass(frozen=True, kw_only=True)

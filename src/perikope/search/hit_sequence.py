@@ -1,0 +1,56 @@
+"""Hits in order, wherever they come from: what results of an index and results of a server have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from perikope.search.hits import Hit
+from perikope.search.views import results_html, results_text
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class HitSequence(Sequence[Hit]):
+    """Hits, best first, with what a search says about them."""
+
+    model: str
+    """The model that ranked, with the parameters that differ from their defaults, as in `bm25(k1=0.6)`."""
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
+
+    def __repr__(self) -> str:
+        return results_text(self, self.notes)
+
+    def _repr_html_(self) -> str:
+        """The hits as a notebook shows them."""
+        return results_html(self, self.notes)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The hits as dictionaries that can be written as JSON, with the same keys as `perikope search --json`."""
+        return [{**hit.to_dict(), "model": self.model} for hit in self]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The hits as a pandas data frame: one row per hit, with a column `metadata.NAME` for each metadata field.
+
+        pandas must be installed.
+        """
+        from perikope.search.frames import to_pandas
+
+        return to_pandas(list(self))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The hits as a polars data frame, with the same columns as `to_pandas`. polars must be installed."""
+        from perikope.search.frames import to_polars
+
+        return to_polars(list(self))
+
+    def names(self) -> list[tuple[str, float]]:
+        """The name (`document#passage`) and score of each hit, as in a run file."""
+        return [(hit.name, hit.score) for hit in self]
