@@ -7,6 +7,7 @@ python -m benchmarks build --help        one of them, with its options; also `me
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
+python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -35,6 +36,7 @@ LARGE = (
     "identical",
     "selfmade",
     "adapting",
+    "zero_shot",
 )
 
 
