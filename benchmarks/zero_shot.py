@@ -28,6 +28,7 @@ from random import Random
 import numpy as np
 
 from benchmarks.selfmade import judged_topics, values_of_systems
+from perikope.browse.models import parse_model
 from perikope.evaluation.measures.significance import compare
 from perikope.evaluation.selfmade.topics import make_topics
 from perikope.evaluation.tuning.space import read_space
@@ -65,7 +66,8 @@ def measure_judged(collection: Judged, settings: Sequence[str], most: int, seed:
     """The values of all systems and of the settings on judged topics."""
     snapshot = Snapshot.open(collection.index)
     topics, judgements = judged_topics(snapshot, collection.topics, collection.qrels, most, seed)
-    vectors = [model for store, model in HYBRIDS.items() if has_store(collection.index, store)]
+    offered = [model for store, model in HYBRIDS.items() if has_store(collection.index, store)]
+    vectors = [model for model in offered if not parse_model(model).obstacle(snapshot)]
     return values_of_systems(Looking(snapshot, judgements), topics, tuple(dict.fromkeys([*SYSTEMS, *vectors, *settings])))
 
 

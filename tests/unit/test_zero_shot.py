@@ -1,11 +1,15 @@
 """The tables of `python -m benchmarks zero_shot`: means, ratios, marks, and settings chosen without a collection."""
 
+import numpy as np
 import pytest
+
+import perikope as pk
 
 pytest.importorskip("scipy")
 
-from benchmarks.zero_shot import SYSTEMS, left_out, main, marks, summary, table
+from benchmarks.zero_shot import SYSTEMS, Judged, left_out, main, marks, measure_judged, summary, table
 
+from perikope.index.reader import Snapshot
 from tests.support.collections import plain_document
 
 LOW, HIGH = [0.1, 0.2, 0.3, 0.2, 0.1, 0.2], [0.5, 0.7, 0.7, 0.6, 0.6, 0.7]
@@ -55,9 +59,24 @@ def test_a_setting_is_chosen_without_the_collection_that_it_is_tested_on():
     assert row(lines, "÷ qsf_v_title")[2] == "0.30"
 
 
-def test_the_program_measures_judged_and_self_made_topics(tmp_path, capsys):
-    import perikope as pk
+def test_an_index_with_vectors_is_measured_with_hybrid(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from perikope.neural.models import add_vectors
 
+    index = pk.Index.create(tmp_path / "idx")
+    index.add([plain_document(f"d{i}", f"Pump {i}", *["valve"] * i, "rotor") for i in range(1, 4)])
+    index.commit()
+    add_vectors(index, "dense", lambda texts: np.array([[len(text)] for text in texts]), lambda query: np.ones(1), 1)
+    monkeypatch.setattr(Snapshot, "open", lambda path: index.snapshot)
+    (tmp_path / "topics.tsv").write_text("1\trotor\n")
+    (tmp_path / "qrels.txt").write_text("1 0 d3#@4 1\n")
+    collection = Judged("idx", tmp_path / "idx", str(tmp_path / "topics.tsv"), str(tmp_path / "qrels.txt"))
+    values = measure_judged(collection, ["coverage(b=0.25)"], most=5, seed=1)
+    assert [*values] == [*SYSTEMS, "hybrid(store=dense)", "coverage(b=0.25)"]
+    assert {len(column) for column in values.values()} == {1}
+
+
+def test_the_program_measures_judged_and_self_made_topics(tmp_path, capsys):
     texts = ["The {0} housing surrounds curved steel blades. Its {0} outlet leads hot liquid slowly away.", "Bolts hold the {0} cover."]
     for name in ("one", "two"):
         index = pk.Index.create(tmp_path / name)
