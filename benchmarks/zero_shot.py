@@ -4,7 +4,7 @@
         [--most N] [--count N] [--settings N] [--seed N] [--save FILE.json]
 
 - One table has the judged topics, with one column per collection. There is one such table per kind of self-made topic,
-  and one with the means of all kinds.
+  and one with the means of all kinds. A collection with fewer than 10 topics of a kind is left out there.
 - `mean` is the mean over collections. Both ratios divide it by that of a reference system.
 - `q+` and `q-` mark values significantly above and below `qsf_v_title`, `b+` and `b-` those above and below `bm25`:
   paired t-test over topics, p ≤ 0.05, corrected after Holm for all pairs of systems of the column.
@@ -45,6 +45,8 @@ SYSTEMS = (
 REFERENCES = {"q": "qsf_v_title", "b": "bm25"}
 """The systems that others are compared with, by the letter that marks a significant difference."""
 ALPHA = 0.05
+LEAST_TOPICS = 10
+"""A collection with fewer topics of a kind is left out of the table of this kind."""
 
 Values = dict[str, list[float]]
 """The value of nDCG@10 of each topic, by system; topics have the same order in all systems."""
@@ -76,7 +78,8 @@ def measure_selfmade(index: Path, count: int, seed: int) -> dict[str, Values]:
     snapshot = Snapshot.open(index)
     made = make_topics(snapshot, count=count, seed=seed)
     looking = Looking(snapshot, made.judgements, masks=made.masks)
-    return {kind: values_of_systems(looking, made.of_kind(kind), SYSTEMS) for kind in made.kinds}
+    enough = [kind for kind, topics in made.kinds.items() if topics >= LEAST_TOPICS]
+    return {kind: values_of_systems(looking, made.of_kind(kind), SYSTEMS) for kind in enough}
 
 
 def means(columns: Columns, system: str) -> list[float]:
@@ -104,7 +107,7 @@ def table(columns: Columns) -> list[str]:
     lines = [_row("system", *heads, "mean", *ratios), _row("---", *["---"] * len(heads), "---", *["---"] * len(ratios))]
     marked = {name: marks(values, systems) for name, values in columns.items()}
     best = {name: max(map(np.mean, values.values())) for name, values in columns.items()}
-    mean_of = {system: np.mean(means(columns, system)) for system in systems}
+    mean_of = {system: float(np.mean(means(columns, system))) for system in systems}
     for system in systems:
         cells = []
         for name, values in columns.items():
@@ -114,7 +117,7 @@ def table(columns: Columns) -> list[str]:
         if len(means(columns, system)) < len(columns):
             lines.append(_row(f"`{system}`", *cells, "–", *["–"] * len(ratios)))
         else:
-            divided = [f"{mean_of[system] / mean_of[reference]:.2f}" for reference in REFERENCES.values()]
+            divided = [_ratio(mean_of[system], mean_of[reference]) for reference in REFERENCES.values()]
             lines.append(_row(f"`{system}`", *cells, f"{mean_of[system]:.3f}", *divided))
     return lines
 
@@ -138,7 +141,7 @@ def left_out(columns: Columns, settings: Sequence[str]) -> list[str]:
     chosen: Columns = {}
     for name, values in columns.items():
         others = [other for key, other in columns.items() if key != name]
-        setting = max(settings, key=lambda one: np.mean([np.mean(other[one]) / np.mean(other[reference]) for other in others]))
+        setting = max(settings, key=lambda one: np.mean([np.mean(other[one]) / max(np.mean(other[reference]), 1e-9) for other in others]))
         chosen[name] = {**{system: values[system] for system in (*REFERENCES.values(), LEXICAL)}, setting: values[setting]}
         every = [float(np.mean(values[one])) for one in settings]
         mark = marks(chosen[name], list(chosen[name]))[setting]
@@ -151,12 +154,16 @@ def left_out(columns: Columns, settings: Sequence[str]) -> list[str]:
     general = float(np.mean(means(columns, LEXICAL)))
     lines.append(_row("mean", "", f"{mean:.3f}", f"{general:.3f}", "", *(f"{value:.3f}" for value in references)))
     for name, value in zip(REFERENCES.values(), references, strict=True):
-        lines.append(_row(f"÷ {name}", "", f"{mean / value:.2f}", f"{general / value:.2f}", "", "", ""))
+        lines.append(_row(f"÷ {name}", "", _ratio(mean, value), _ratio(general, value), "", "", ""))
     return lines
 
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _ratio(value: float, reference: float) -> str:
+    return f"{value / reference:.2f}" if reference else "–"
 
 
 def _figure(value: float, bold: bool) -> str:

@@ -41,6 +41,12 @@ def test_a_table_has_means_and_ratios_of_systems_that_all_collections_have():
     assert row(lines, "`hybrid`")[2:] == ["–"] * 4
 
 
+def test_a_reference_that_finds_nothing_gives_no_ratio():
+    values = {"bm25": [0.0, 0.0], "qsf_v_title": [0.2, 0.2], "coverage": [0.4, 0.4]}
+    assert row(table({"one": values}), "`coverage`")[2:] == ["0.400", "2.00", "–"]
+    assert row(left_out({"one": values, "two": values}, ["coverage"]), "÷ bm25")[2] == "–"
+
+
 def test_the_summary_is_the_mean_over_collections():
     columns = {"one": {key: [0.2, 0.4] for key in SYSTEMS}, "two": {key: [0.1, 0.1] for key in SYSTEMS}}
     assert row(summary({"heading": columns}), "`coverage`") == ["`coverage`", "**0.200**"]
@@ -80,17 +86,19 @@ def test_the_program_measures_judged_and_self_made_topics(tmp_path, capsys):
     texts = ["The {0} housing surrounds curved steel blades. Its {0} outlet leads hot liquid slowly away.", "Bolts hold the {0} cover."]
     for name in ("one", "two"):
         index = pk.Index.create(tmp_path / name)
-        index.add([plain_document(f"d{i}", f"Pump model{i}", *(text.format(f"part{i}") for text in texts)) for i in range(6)])
+        index.add([plain_document(f"d{i}", f"Pump model{i}", *(text.format(f"part{i}") for text in texts)) for i in range(12)])
         index.commit()
     (tmp_path / "topics.tsv").write_text("1\tmodel1 outlet\n2\tmodel2 cover\n")
     (tmp_path / "qrels.txt").write_text("1 0 d1#@1 1\n2 0 d2#@2 1\n")
     judged = [
         ("--judged", name, str(tmp_path / name), str(tmp_path / "topics.tsv"), str(tmp_path / "qrels.txt")) for name in ("one", "two")
     ]
-    main([*judged[0], *judged[1], "--unjudged", "three", str(tmp_path / "one"), "--count", "5", "--settings", "3"])
+    main([*judged[0], *judged[1], "--unjudged", "three", str(tmp_path / "one"), "--count", "11", "--settings", "3"])
     printed = capsys.readouterr().out.splitlines()
     heads = [line for line in printed if line.startswith("| system | one")]
     assert heads[0] == "| system | one, 2 topics | two, 2 topics | mean | ÷ qsf_v_title | ÷ bm25 |"
-    assert "| system | one, 5 topics | two, 5 topics | three, 5 topics | mean | ÷ qsf_v_title | ÷ bm25 |" in heads
+    assert "| system | one, 11 topics | two, 11 topics | three, 11 topics | mean | ÷ qsf_v_title | ÷ bm25 |" in heads
     assert "## One collection left out" in printed
+    main([*judged[0], "--count", "9", "--settings", "0"])
+    assert "Self-made" not in capsys.readouterr().out, "too few topics of each kind"
     assert sum(line.startswith("| `coverage` |") for line in printed) == len(heads) + 1, "in every table, and in the summary"
