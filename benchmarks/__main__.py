@@ -8,6 +8,7 @@ python -m benchmarks compare --before PYTHON     whether this installation is sl
 python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks serving INDEX TOPICS        throughput and latency of `perikope serve`
+python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -37,6 +38,7 @@ LARGE = (
     "selfmade",
     "adapting",
     "serving",
+    "zero_shot",
 )
 
 

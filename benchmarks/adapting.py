@@ -12,14 +12,11 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 
 import numpy as np
 
-from benchmarks.selfmade import values_of_systems
+from benchmarks.selfmade import judged_topics, values_of_systems
 from perikope.evaluation.adapting.adapt import PARAMETERS, adapt
-from perikope.evaluation.io.fitting import fit_judgements
-from perikope.evaluation.io.topics import read_topics
 from perikope.evaluation.views import Looking
 from perikope.index.reader import Snapshot
 
@@ -34,9 +31,7 @@ def main(options: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args(options)
     snapshot = Snapshot.open(Path(given.index))
-    judgements = fit_judgements(given.qrels, snapshot).names
-    human = [topic for topic in read_topics(given.topics) if judgements.get(topic.qid)]
-    human = Random(1).sample(human, min(given.most, len(human)))
+    human, judgements = judged_topics(snapshot, given.topics, given.qrels, given.most, seed=1)
     parameters = ("k1", "b", *PARAMETERS) if given.all_parameters else PARAMETERS
     for seed in range(1, given.seeds + 1):
         began = time.perf_counter()

@@ -43,6 +43,13 @@ SYSTEMS = (
 DEPTH = Depth(10)
 
 
+def judged_topics(snapshot: Snapshot, topics: str, qrels: str, most: int, seed: int) -> tuple[list[Topic], Mapping[str, Mapping[str, int]]]:
+    """At most `most` topics with judgements, drawn at random, and all judgements by topic id."""
+    judgements = fit_judgements(qrels, snapshot).names
+    judged = [topic for topic in read_topics(topics) if judgements.get(topic.qid)]
+    return Random(seed).sample(judged, min(most, len(judged))), judgements
+
+
 def values_of_systems(looking: Looking, topics: Sequence[Topic], systems: Sequence[str] = SYSTEMS) -> dict[str, list[float]]:
     """The value of nDCG@10 of each system for each topic."""
     measure, models = parse_measure("nDCG@10"), {name: parse_model(name) for name in systems}
@@ -102,9 +109,7 @@ def main(options: Sequence[str] | None = None) -> None:
     parser.add_argument("--save", default="", help="write all values to this JSON file")
     given = parser.parse_args(options)
     snapshot = Snapshot.open(Path(given.index))
-    judgements = fit_judgements(given.qrels, snapshot).names
-    human = [topic for topic in read_topics(given.topics) if judgements.get(topic.qid)]
-    human = Random(given.seed).sample(human, min(given.most, len(human)))
+    human, judgements = judged_topics(snapshot, given.topics, given.qrels, given.most, given.seed)
     began = time.perf_counter()
     columns = {"human": values_of_systems(Looking(snapshot, judgements), human)}
     made = make_topics(snapshot, count=given.count, seed=given.seed)

@@ -21,9 +21,11 @@ from perikope.evaluation.experiment.rankers import gather
 from perikope.evaluation.experiment.running import finish_experiment, prepare_experiment
 from perikope.evaluation.experiment.state import FinishedJobs
 from perikope.neural.collection import Collection
+from perikope.neural.guard import Guard
 from perikope.neural.hgat import OWN_FORM
 from perikope.neural.ranker_job import run_job
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings
+from perikope.neural.self_made import LEARNED
 from perikope.neural.training import TrainableRanker
 from perikope.neural.workplace import Workplace
 from tests.neural.support import write_experiment
@@ -289,15 +291,48 @@ def test_files_are_looked_for_before_anything_is_read(file, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_prepared_folder_needs_neither_documents_nor_index(file, tmp_path):
-    folder = tmp_path / "out"
-    prepare(file, folder)
-    moved = tmp_path / "moved" / "out"
+def without_sources(folder, prepared):
+    """Move a prepared folder away, and remove its index and all files that the experiment names; returns the folder."""
+    moved = folder / "moved" / "out"
     moved.parent.mkdir()
-    folder.rename(moved)
+    prepared.rename(moved)
     for name in ("documents.jsonl", "topics.tsv", "qrels.txt", "other.run"):
-        (tmp_path / name).unlink()
+        (folder / name).unlink()
     for path in sorted((moved / "indexes").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
+    return moved
+
+
+def test_a_prepared_folder_needs_neither_documents_nor_index(file, tmp_path):
+    prepare(file, tmp_path / "out")
+    moved = without_sources(tmp_path, tmp_path / "out")
     done = finish_experiment(moved, moved, device="cpu", workers=1)
     assert (done.failures, done.missing) == ((), ())
+
+
+def test_a_prepared_folder_has_the_sentences_that_guard_a_training(file, tmp_path, monkeypatch):
+    documents = [json.loads(line) for line in (tmp_path / "documents.jsonl").read_text().splitlines()]
+    for document in documents:
+        for passage in document["passages"]:
+            passage["text"] += (
+                f". When the {document['id']} stops, cold water closes a warm valve {passage['id']}. Heat keeps fluid in a seal."
+            )
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    file.write_text(file.read_text().replace("[training]", "[training]\nguard = 1.0"))
+    prepare(file, tmp_path / "out")
+    moved = without_sources(tmp_path, tmp_path / "out")
+    guards: list[list[str]] = []
+    init = Guard.__init__
+
+    def noted(guard, ranker, collections, settings):
+        known = list(collections)
+        guards.append([query for collection in known for query in collection.topics[LEARNED].queries])
+        init(guard, ranker, known, settings)
+
+    monkeypatch.setattr(Guard, "__init__", noted)
+    place = Workplace.open(moved)
+    run_job(place, place.plan.system("plain"), 1, "cpu")
+    (queries,) = guards
+    assert queries
+    texts = [passage["text"] for document in documents for passage in document["passages"]]
+    assert all(any(query in text for text in texts) for query in queries)

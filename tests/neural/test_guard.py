@@ -6,20 +6,25 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from perikope.evaluation.selfmade.topics import make_topics  # noqa: E402
+from perikope.neural import sentences  # noqa: E402
 from perikope.neural.collection import Collection  # noqa: E402
 from perikope.neural.guard import SHARES, Guard, Measured, divergence, guarding_collections, keep_share, set_share  # noqa: E402
 from perikope.neural.hgat import HGAT  # noqa: E402
-from perikope.neural.self_made import LEARNED, MEASURED, divide, of_words, self_made  # noqa: E402
+from perikope.neural.self_made import LEARNED, MEASURED, self_made  # noqa: E402
+from perikope.neural.sentences import read_sentences  # noqa: E402
 from perikope.neural.training import ContextRanker, TrainableRanker, Trainer, TrainingSettings  # noqa: E402
-from perikope.neural.triples import mix_evenly, topics_of  # noqa: E402
+from perikope.neural.triples import mix_evenly, read_texts, topics_of  # noqa: E402
+from perikope.neural.word_texts import of_words  # noqa: E402
 from tests.neural.support import WORDS, tiny_encoder  # noqa: E402
 from tests.support.collections import index_of, plain_document  # noqa: E402
 
 SUBJECTS = ["pump", "rotor", "magnet", "seal", "valve", "water"]
+ENDS = ("opens", "closes", "stops")
 
 
 def text_of(subject, what):
-    return f"The {subject} {what} the warm fluid. When cold water stops, a {subject} keeps the heat inside."
+    return f"The {subject} {what} the warm fluid in cold water. When cold heat {what} water, a {subject} keeps the fluid inside."
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +37,7 @@ def collection():
 
 @pytest.fixture(scope="module")
 def topics(collection):
-    pairs = [(subject, number, what) for subject in SUBJECTS for number, what in enumerate(("opens", "closes", "stops"), 1)]
+    pairs = [(subject, number, what) for subject in SUBJECTS for number, what in enumerate(ENDS, 1)]
     queries = {f"{subject}-{what}": f"when {subject} {what}" for subject, _, what in pairs}
     return topics_of(collection.texts, queries, {f"{subject}-{what}": {f"{subject}#@{number}": 1} for subject, number, what in pairs})
 
@@ -64,40 +69,51 @@ def drift(ranker, untrained, collection):
         return float(divergence(moved(queries, passages), before(queries, passages)))
 
 
-def test_a_query_is_a_sentence_that_the_passage_no_longer_has():
-    text = "The pump opens when warm. A seal stops the fluid inside. Cold."
-    for seed in range(8):
-        query, rest = divide(text, np.random.default_rng(seed))
-        assert query in text
-        assert query not in rest
-        assert sorted(f"{query} {rest}".split()) == sorted(text.split())
-    words = " ".join(f"w{number}" for number in range(20))
-    query, rest = divide(words, np.random.default_rng(1))
-    assert len(query.split()) == 6
-    assert sorted(f"{query} {rest}".split()) == sorted(words.split())
-    assert divide("The pump opens.", np.random.default_rng(1)) is None
+def test_sentences_are_those_of_self_made_topics():
+    index = index_of([plain_document(subject, subject, text_of(subject, "opens"), "One short sentence.") for subject in SUBJECTS], [2])
+    texts, found = read_texts(index._snapshot), read_sentences(index._snapshot, read_texts(index._snapshot))
+    assert found.documents.tolist() == list(range(len(SUBJECTS)))
+    made = {texts.passages[row][start:end] for row, start, end in zip(found.passage, found.start, found.end, strict=True)}
+    topics = make_topics(index._snapshot, ("sentence",), count=100, naming="never")
+    assert len(topics.topics) == len(SUBJECTS)
+    assert {topic.query for topic in topics.topics} == made
+    assert sorted(texts.names[row] for row in found.passage) == sorted(name for judged in topics.judgements.values() for name in judged)
 
 
-def test_self_made_topics_ask_for_their_passages(collection):
-    made = self_made(collection, 1)
+def test_only_some_documents_of_a_large_collection_are_read(monkeypatch):
+    monkeypatch.setattr(sentences, "PASSAGES", 7)
+    index = index_of([plain_document(subject, subject, *(text_of(subject, what) for what in ENDS)) for subject in SUBJECTS])
+    found = read_sentences(index._snapshot, read_texts(index._snapshot))
+    assert (found.documents.size, found.passage.size) == (2, 6)
+    assert set(found.passage // 3) <= set(found.documents.tolist())
+
+
+def test_self_made_topics_ask_for_their_passages(collection, tmp_path):
+    collection.save(tmp_path / "collection")
+    made = self_made(Collection.load(tmp_path / "collection"))
     assert set(made.texts.documents) == set(SUBJECTS)
     by_name = dict(zip(collection.texts.names, collection.texts.passages, strict=True))
     documents = {}
     for name, topics in made.topics.items():
         for query, (row,) in zip(topics.queries, topics.relevant, strict=True):
-            assert query in by_name[made.texts.names[row]]
-            assert query not in made.texts.passages[row]
+            whole, rest = by_name[made.texts.names[row]], made.texts.passages[row]
+            assert query not in rest
+            assert whole in (f"{query} {rest}", f"{rest} {query}")
             documents.setdefault(name, set()).add(int(made.texts.document_of_passage[row]))
     assert not documents[LEARNED] & documents[MEASURED]
     graph = made.graphs[0]
     assert [graph.texts[node] for node in graph.passage_node] == list(made.texts.passages[: graph.passage_node.size])
-    assert self_made(collection, 1).topics[LEARNED].queries == made.topics[LEARNED].queries
-    assert self_made(collection, 2).topics[LEARNED].queries != made.topics[LEARNED].queries
 
 
 def test_one_document_is_learned_and_measured():
-    made = self_made(Collection.read(index_of([plain_document("pump", "pump", text_of("pump", "opens"))])._snapshot), 1)
+    made = self_made(Collection.read(index_of([plain_document("pump", "pump", text_of("pump", "opens"))])._snapshot))
     assert len(made.topics[LEARNED]) == len(made.topics[MEASURED]) == 1
+
+
+def test_a_collection_without_sentences_guards_nothing(collection):
+    short = Collection.read(index_of([plain_document("pump", "pump", "The pump opens.")])._snapshot)
+    without = Collection(collection.texts, collection.graphs, {})
+    assert guarding_collections(ranker_of(collection), {"short": short, "without": without}, 1) == {}
 
 
 def test_texts_of_words_need_a_vocabulary():
@@ -116,13 +132,13 @@ def test_texts_of_words_need_a_vocabulary():
 @pytest.mark.parametrize("attention", [False, True])
 def test_a_guarded_ranker_scores_other_texts_nearly_as_before(collection, topics, attention):
     apart = {}
-    for strength in (0.0, 20.0):
-        chosen, ranker = settings(guard=strength), ranker_of(collection, attention=attention)
+    for strength in (0.0, 50.0):
+        chosen, ranker = settings(guard=strength, epochs=4), ranker_of(collection, attention=attention)
         untrained, made = ranker.encoder.copied(), guarding_collections(ranker, {"idx": collection}, 1)
         guard = Guard(ranker, made.values(), chosen) if strength else None
         Trainer(ranker, collection.texts, topics, None, chosen, guard=guard).run()
         apart[strength] = drift(ranker, untrained, made["idx"])
-    assert apart[20.0] < apart[0.0] / 2
+    assert apart[50.0] < apart[0.0] / 2
 
 
 def test_the_term_is_zero_before_training_and_depends_on_seed_and_step_alone(collection):

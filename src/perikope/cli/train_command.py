@@ -178,12 +178,13 @@ _GROUPS = {
 @click.option(
     "--guard", "guards", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
     help="Another collection on which the ranker must not become worse. May be given several times.  "
-    "[default: self-made topics of INDEX and of words]",
+    "[default: self-made topics of INDEX, and texts made of words]",
 )  # fmt: skip
 @click.option("--no-guard", is_flag=True, help="Train without a guard and keep all trained weights, as in the paper.")
 @click.option(
     "--guard-strength", "guard", default=1.0, show_default=True, type=click.FloatRange(0), metavar="W",
-    help="Weight of the term that keeps the scores of self-made topics near those of the untrained encoder. 0 leaves it out.",
+    help="Weight of the term that keeps scores on self-made topics and on texts made of words near those of the untrained encoder. "
+    "0 leaves it out.",
 )  # fmt: skip
 @click.option(
     "--guard-loss", default=0.03, show_default=True, type=click.FloatRange(0), metavar="X",
@@ -337,13 +338,12 @@ def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> 
     from perikope.index.reader import Snapshot
     from perikope.neural.collection import Collection
     from perikope.neural.preparing import read_judged
-    from perikope.neural.triples import read_texts
     from perikope.search.facade import Index
 
     folder, topics, qrels = files
     index = Index.open(folder)
     snapshot = Snapshot.open(Path(folder))
-    collection = Collection.read(snapshot) if with_graphs else Collection(read_texts(snapshot), (), {})
+    collection = Collection.read(snapshot, with_graphs=with_graphs)
     return index, collection, read_judged(index, collection.texts, topics, qrels, ranked_by=ranked_by, on_problem=_warn)
 
 

@@ -39,11 +39,11 @@ class Watch:
         """The guard of an untrained ranker. Both mappings are by the path of an index.
 
         Self-made topics of all indexes are in the loss. For the indexes of `guards`, the given topics are measured, and
-        for the others the self-made ones.
+        for the others the self-made ones and those of words.
         """
         others = {index: collection for index, (collection, _) in guards.items()}
         made = guarding_collections(ranker, {**trained_on, **others}, settings.seed)
-        measured = [Measured.self_made(_title(name), collection, settings) for name, collection in made.items() if name not in guards]
+        measured = [Measured.guarding(_title(name), collection, settings) for name, collection in made.items() if name not in guards]
         for index, (collection, topics) in guards.items():
             validation = Validation.of(collection.texts, topics, settings)
             measured.append(Measured(f"topics of {index}", collection, validation))
@@ -51,7 +51,7 @@ class Watch:
 
 
 def _title(name: str) -> str:
-    """How the report calls the self-made topics of a collection."""
+    """How the report calls the topics of a guarding collection."""
     return "texts made of words" if name == WORDS else f"self-made topics of {name}"
 
 

@@ -1,4 +1,4 @@
-"""A collection for neural rankers: texts, graphs and sets of topics in one file.
+"""A collection for neural rankers: texts, graphs, sets of topics and sentences for self-made topics in one file.
 
 The file is made once from an index. A machine that trains rankers needs only this file, not the index.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from perikope.core.errors import InputError
 from perikope.core.files import replacing_binary
 from perikope.index.reader import Snapshot
 from perikope.neural.graph import FORWARD, DocumentGraph, read_graph, with_inverses, with_opening
+from perikope.neural.sentences import Sentences, read_sentences
 from perikope.neural.triples import Texts, Topics, read_texts
 
 
@@ -28,18 +29,29 @@ class Collection:
 
     texts: Texts
     graphs: tuple[DocumentGraph, ...]
+    """One graph per document, or none at all."""
     topics: Mapping[str, Topics]
+    sentences: Sentences = field(default_factory=lambda: Sentences.of((), (), (), ()))
+    """Sentences for self-made topics."""
 
     @classmethod
-    def read(cls, snapshot: Snapshot, topics: Mapping[str, Topics] | None = None, texts: Texts | None = None) -> Collection:
-        """Read the texts and graphs of all documents of an index.
+    def read(
+        cls,
+        snapshot: Snapshot,
+        topics: Mapping[str, Topics] | None = None,
+        texts: Texts | None = None,
+        *,
+        with_graphs: bool = True,
+    ) -> Collection:
+        """Read the texts of an index, sentences for self-made topics, and the graphs of all documents if needed.
 
         `topics` are sets of topics by name. `texts` are the texts of the index if they were read before; None reads
         them.
         """
         texts = texts or read_texts(snapshot)
-        graphs = tuple(read_graph(snapshot, snapshot.find_document(document)) for document in texts.documents)
-        return cls(texts, graphs, dict(topics or {}))
+        documents = texts.documents if with_graphs else ()
+        graphs = tuple(read_graph(snapshot, snapshot.find_document(document)) for document in documents)
+        return cls(texts, graphs, dict(topics or {}), read_sentences(snapshot, texts))
 
     def save(self, path: Path) -> None:
         """Write the collection to one file, as LZMA-compressed JSON; missing folders are made."""
@@ -54,6 +66,7 @@ class Collection:
             "shared": [sorted(codes) for codes in texts.shared],
             "graphs": [_plain_graph(graph) for graph in self.graphs],
             "topics": {name: _plain_topics(topics) for name, topics in self.topics.items()},
+            "sentences": {name: column.tolist() for name, column in asdict(self.sentences).items()},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_binary(path) as file:
@@ -76,7 +89,8 @@ class Collection:
                 _graph(plain, texts.documents[number], texts.passages[texts.first_passage[number] : texts.first_passage[number + 1]])
                 for number, plain in enumerate(content["graphs"])
             )
-            return cls(texts, graphs, {name: _topics(plain) for name, plain in content["topics"].items()})
+            topics = {name: _topics(plain) for name, plain in content["topics"].items()}
+            return cls(texts, graphs, topics, Sentences.of(**content["sentences"]))
         except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError, KeyError, IndexError):
             raise InputError("is not a collection file, or is damaged; remove it and prepare the experiment again", path=path) from None
 

@@ -5,9 +5,9 @@ A guard limits this in two ways.
 
     loss = loss of the triples + w · KL(softmax s₀ ‖ softmax s)       scores s, scores s₀ of the untrained encoder
 
-The second term is computed on self-made topics (`self_made`), which no judgement is about. On these texts the ranker
-learns to score as the untrained encoder does (Li and Hoiem 2016, Learning without forgetting). The topics of the
-training are not in this term, so it hardly limits what is learned from them.
+The second term is computed on self-made topics (`self_made`) and on texts made of words (`word_texts`), which no
+judgement is about. On these texts the ranker learns to score as the untrained encoder does (Li and Hoiem 2016, Learning
+without forgetting). The topics of the training are not in this term, so it hardly limits what is learned from them.
 
 After training, the weights are interpolated with those before it (Wortsman et al. 2022, Robust fine-tuning of zero-shot
 models), if the ranker still loses more than it may on topics that are measured.
@@ -24,12 +24,13 @@ from torch import Tensor, nn
 
 from perikope.core.arrays import Integers
 from perikope.neural.collection import Collection
-from perikope.neural.self_made import LEARNED, MEASURED, MEASURED_PASSAGES, of_words, self_made
+from perikope.neural.self_made import LEARNED, MEASURED, MEASURED_PASSAGES, self_made
 from perikope.neural.training import ContextRanker, TrainableRanker, TrainingSettings, Validation, computing, interpolate
 from perikope.neural.triples import Topics
+from perikope.neural.word_texts import of_words
 
 WORDS = "words"
-"""Name of the self-made collection of words in `guarding_collections`."""
+"""Name of the texts made of words in `guarding_collections`."""
 STRENGTH = 1.0
 """Default weight of the term in the loss."""
 TOLERANCE = 0.03
@@ -41,10 +42,10 @@ SHARES = tuple(round(1 - 0.1 * step, 1) for step in range(10))
 
 
 class Guard:
-    """The term of the loss that keeps a ranker near the untrained encoder on self-made topics."""
+    """The term of the loss that keeps a ranker near the untrained encoder on guarding collections."""
 
     def __init__(self, ranker: TrainableRanker, collections: Iterable[Collection], settings: TrainingSettings) -> None:
-        """`ranker` is not trained yet. `collections` are self-made; they take turns, one per step."""
+        """`ranker` is not trained yet. `collections` guard it; they take turns, one per step."""
         self._seed = settings.seed
         self._precision = settings.precision
         untrained = ranker.encoder.copied().float()
@@ -68,7 +69,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class _Source:
-    """A self-made collection, and the trained and untrained ranker of its passages."""
+    """A guarding collection, and the trained and untrained ranker of its passages."""
 
     collection: Collection
     topics: Topics
@@ -77,7 +78,7 @@ class _Source:
 
     @classmethod
     def of(cls, ranker: TrainableRanker, untrained: nn.Module, collection: Collection, heading_path: bool) -> _Source:
-        """The source of a self-made collection; `untrained` is the encoder before training."""
+        """The source of a guarding collection; `untrained` is the encoder before training."""
         trained = ranker.moved(collection.texts, collection.graphs, heading_path=heading_path)
         return cls(collection, collection.topics[LEARNED], trained, TrainableRanker(untrained, trained.written))  # type: ignore[arg-type]
 
@@ -103,11 +104,12 @@ def divergence(trained: Tensor, untrained: Tensor) -> Tensor:
 
 
 def guarding_collections(ranker: TrainableRanker, collections: Mapping[str, Collection], seed: int) -> dict[str, Collection]:
-    """Self-made collections that guard a training: one of each of `collections`, under its name, and one of `WORDS`.
+    """Collections that guard a training: self-made topics of each of `collections`, under its name, and `WORDS`.
 
-    Collections without a passage that is long enough give none. Graphs are needed if the ranker has graph attention.
+    A collection without sentences gives none. Graphs are needed if the ranker has graph attention. `seed` is that of
+    the words.
     """
-    made: dict[str, Collection | None] = {name: self_made(collection, seed) for name, collection in collections.items()}
+    made: dict[str, Collection | None] = {name: self_made(collection) for name, collection in collections.items()}
     made[WORDS] = of_words(ranker.encoder, seed)
     return {name: collection for name, collection in made.items() if collection is not None and len(collection.topics[LEARNED])}
 
@@ -121,8 +123,8 @@ class Measured:
     validation: Validation
 
     @classmethod
-    def self_made(cls, name: str, collection: Collection, settings: TrainingSettings) -> Measured:
-        """The topics `MEASURED` of a self-made collection."""
+    def guarding(cls, name: str, collection: Collection, settings: TrainingSettings) -> Measured:
+        """The topics `MEASURED` of a guarding collection."""
         few = replace(settings, validation_passages=MEASURED_PASSAGES)
         return cls(name, collection, Validation.of(collection.texts, collection.topics[MEASURED], few))
 

@@ -1,188 +1,55 @@
-"""Topics that nobody has to write or to judge, made from the passages of a collection or from words alone.
+"""Self-made topics for training: a query is a sentence of a passage, and the passage without it is the answer.
 
-A self-made topic asks for a passage with a sentence that was taken out of it (Lee et al. 2019, Latent retrieval for
-weakly supervised open domain question answering). Such topics show what a ranker knows about texts in general, apart
-from the topics that it is trained on. `guard` uses them to keep that knowledge.
+`evaluation.selfmade` draws the sentences (`sentences`). It masks the words of a query in the matches of lexical models.
+Encoders read texts, so here the sentence is cut out of its passage (Lee et al. 2019, Latent retrieval for weakly
+supervised open domain question answering). Such topics show what a ranker knows about texts in general, apart from the
+topics that it is trained on. `guard` uses them to keep that knowledge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from perikope.core.arrays import Floats32, Integers
+from perikope.core.arrays import Integers
 from perikope.neural.collection import Collection
-from perikope.neural.encoder import Encoder
-from perikope.neural.graph import DocumentGraph, with_inverses, with_opening
+from perikope.neural.graph import DocumentGraph
 from perikope.neural.triples import Texts, Topics
-from perikope.text.sentences import sentence_spans
 
 LEARNED, MEASURED = "learned", "measured"
-"""Names of the two sets of topics of a self-made collection: to train with, and to measure on. If there are several
+"""Names of the two sets of topics of a guarding collection: to train with, and to measure on. If there are several
 documents, no document has topics of both sets."""
-PASSAGES, TOPICS = 8_000, 2_000
-"""Maximum number of passages and of topics that are made from a collection."""
 MEASURED_PASSAGES, MEASURED_TOPICS = 1_500, 200
 """Maximum number of passages and of topics in `MEASURED`."""
-_SHORTEST, _LONGEST = 5, 30
-"""Minimum and maximum number of words of a self-made query. A passage keeps at least the minimum, too."""
-_WORD_DOCUMENTS, _PASSAGES_PER_DOCUMENT = 800, 4
-"""Number of documents made of words, and of passages in each."""
-_AROUND, _NEAR, _NEARER = 200, 80, 40
-"""Numbers of words nearest to the subject of a document: the pool of its passages, and the words that all of them use.
-The last number is that of the words of the pool that are nearest to the subject of a passage."""
 
 
-def self_made(collection: Collection, seed: int) -> Collection:
-    """Random documents of a collection, with topics made from their passages.
+def self_made(collection: Collection) -> Collection:
+    """The documents that the sentences of a collection were drawn from, with the self-made topics of these sentences.
 
-    Passages lack the sentence that became a query. There are at most `PASSAGES` passages and `TOPICS` topics; documents
-    are taken whole, so one large document may have more passages. Graphs are kept if the collection has them.
+    Passages lack the sentence that became a query. Graphs are kept if the collection has them.
     """
-    texts, generator = collection.texts, np.random.default_rng([seed, 17])
-    drawn = generator.permutation(len(texts.documents))
-    sizes = np.diff(texts.first_passage)[drawn]
-    drawn = drawn[(np.cumsum(sizes) <= PASSAGES) | (np.arange(drawn.size) == 0)]
-    documents = np.sort(drawn)
-    passages = np.concatenate([np.arange(texts.first_passage[d], texts.first_passage[d + 1]) for d in documents.tolist()])
-    remaining = [texts.passages[number] for number in passages.tolist()]
-    queries: list[str] = []
-    rows: list[int] = []
-    for row in generator.permutation(passages.size).tolist():
-        divided = divide(remaining[row], generator) if len(rows) < TOPICS else None
-        if divided is not None:
-            query, remaining[row] = divided
-            queries.append(query)
-            rows.append(row)
+    texts, sentences = collection.texts, collection.sentences
+    passages = np.flatnonzero(np.isin(texts.document_of_passage, sentences.documents))
+    remaining = {number: texts.passages[number] for number in passages.tolist()}
+    queries = []
+    for number, start, end in zip(sentences.passage.tolist(), sentences.start.tolist(), sentences.end.tolist(), strict=True):
+        text = texts.passages[number]
+        queries.append(" ".join(text[start:end].split()))
+        remaining[number] = f"{text[:start].rstrip()} {text[end:].lstrip()}".strip()
+    cut = tuple(remaining.values())
     made = Texts(
-        tuple(texts.documents[document] for document in documents.tolist()),
-        np.concatenate([[0], np.cumsum(np.diff(texts.first_passage)[documents])]).astype(np.int64),
+        tuple(texts.documents[document] for document in sentences.documents.tolist()),
+        np.concatenate([[0], np.cumsum(np.diff(texts.first_passage)[sentences.documents])]).astype(np.int64),
         tuple(texts.names[number] for number in passages.tolist()),
-        tuple(remaining),
+        cut,
         tuple(texts.paths[number] for number in passages.tolist()),
-        (frozenset(),) * documents.size,
+        (frozenset(),) * sentences.documents.size,
     )
-    graphs = [collection.graphs[document] for document in documents.tolist()] if collection.graphs else []
-    graphs = [_with_passages(graph, remaining[made.first_passage[i] : made.first_passage[i + 1]]) for i, graph in enumerate(graphs)]
-    return Collection(made, tuple(graphs), _divided_topics(made, queries, np.array(rows, np.int64)))
-
-
-def divide(text: str, generator: np.random.Generator) -> tuple[str, str] | None:
-    """Take a sentence out of a text: returns the sentence, cut at 30 words, and the rest. None for a short text.
-
-    The sentence is drawn at random. From a text of one sentence, a sequence of its words is taken.
-    """
-    sentences = [text[start:end] for start, end in sentence_spans(text)]
-    long_enough = [number for number, sentence in enumerate(sentences) if len(sentence.split()) >= _SHORTEST]
-    if len(sentences) > 1 and long_enough:
-        number = long_enough[int(generator.integers(len(long_enough)))]
-        rest = " ".join(sentences[:number] + sentences[number + 1 :])
-        if len(rest.split()) >= _SHORTEST:
-            return " ".join(sentences[number].split()[:_LONGEST]), rest
-    words = text.split()
-    length = min(max(len(words) // 3, _SHORTEST), _LONGEST)
-    if len(words) < 3 * _SHORTEST:
-        return None
-    start = int(generator.integers(len(words) - length))
-    return " ".join(words[start : start + length]), " ".join(words[:start] + words[start + length :])
-
-
-def of_words(encoder: Encoder, seed: int) -> Collection | None:
-    """Documents made of random words of the encoder's vocabulary, with topics; None if the vocabulary has few words.
-
-    They cover words that a collection does not have. Each document has a subject, which is a word, and each passage a
-    word near it. Half of the words of a passage are near one of the two by the encoder's input vectors. Queries mix
-    words of the passage, words near its subject, and frequent words.
-    """
-    vocabulary = _vocabulary(encoder)
-    if len(vocabulary.words) < _NEARER:
-        return None
-    generator = np.random.default_rng([seed, 19])
-    subjects = generator.integers(len(vocabulary.words), size=_WORD_DOCUMENTS)
-    documents = [_document_of_words(vocabulary, pool, generator) for pool in vocabulary.around(subjects)]
-    titles, passages, queries = zip(*documents, strict=True)
-    names = [f"words-{number}" for number in range(len(documents))]
-    texts = Texts(
-        tuple(names),
-        np.arange(len(documents) + 1) * _PASSAGES_PER_DOCUMENT,
-        tuple(f"{name}#{number}" for name in names for number in range(_PASSAGES_PER_DOCUMENT)),
-        tuple(passage for of_document in passages for passage in of_document),
-        tuple((title,) for title in titles for _ in range(_PASSAGES_PER_DOCUMENT)),
-        (frozenset(),) * len(documents),
-    )
-    graphs = tuple(_plain_graph(name, title, of_document) for name, title, of_document in zip(names, titles, passages, strict=True))
-    all_queries = [query for of_document in queries for query in of_document]
-    return Collection(texts, graphs, _divided_topics(texts, all_queries, np.arange(len(all_queries))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Vocabulary:
-    """The words of a tokenizer that are one token, in the order of their ids: roughly the most frequent ones first."""
-
-    words: list[str]
-    vectors: Floats32
-    """(words, width) The input vectors of the encoder minus their mean, with length 1."""
-    frequency: Any
-    """(words,) Assumed probability of each word, falling with its rank; sums to 1."""
-
-    def near(self, word: int, among: Integers, count: int) -> Integers:
-        """The `count` words (count,) of `among` (words,) that are nearest to a word by their vectors, nearest first."""
-        order: Integers = among[np.argsort(-(self.vectors[among] @ self.vectors[word]), kind="stable")[:count]]
-        return order
-
-    def around(self, subjects: Integers) -> list[Integers]:
-        """For each of `subjects` (subjects,), the words (at most `_AROUND`,) that are nearest to it, nearest first."""
-        count = min(_AROUND, len(self.words))
-        found = []
-        for start in range(0, subjects.size, 64):
-            distances = -(self.vectors[subjects[start : start + 64]] @ self.vectors.T)
-            nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
-            found += [words[np.argsort(row[words], kind="stable")] for words, row in zip(nearest, distances, strict=True)]
-        return found
-
-
-def _vocabulary(encoder: Encoder) -> _Vocabulary:
-    """The words of an encoder's tokenizer. Marks that some tokenizers put before a word (`▁`, `Ġ`) are left out."""
-    words = {number: token.lstrip("▁Ġ") for token, number in encoder.tokenizer.get_vocab().items()}
-    ids = sorted(number for number, word in words.items() if word.isalpha() and len(word) > 2)
-    weights = encoder.transformer.get_input_embeddings().weight.detach().float().cpu().numpy()  # type: ignore[operator, union-attr]
-    vectors = weights[ids] - weights[ids].mean(axis=0) if ids else weights[:0]
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    frequency = 1.0 / (np.arange(len(ids)) + 20.0)
-    return _Vocabulary([words[number] for number in ids], vectors.astype(np.float32), frequency / max(frequency.sum(), 1e-9))
-
-
-def _document_of_words(vocabulary: _Vocabulary, pool: Integers, generator: np.random.Generator) -> tuple[str, list[str], list[str]]:
-    """Title, passages and queries of one document; the query at a position asks for the passage there.
-
-    `pool` (words,) has the words that are nearest to the subject of the document, nearest first.
-    """
-    count, words, near = len(vocabulary.words), vocabulary.words, pool[:_NEAR]
-    passages, queries = [], []
-    for _ in range(_PASSAGES_PER_DOCUMENT):
-        nearer = vocabulary.near(int(near[generator.integers(min(20, near.size))]), pool, _NEARER)
-        size = int(generator.integers(15, 50))
-        frequent = generator.choice(count, size, p=vocabulary.frequency)
-        sources = np.stack([generator.choice(nearer, size), generator.choice(near, size), generator.integers(count, size=size), frequent])
-        passage = sources[generator.choice(4, size, p=[0.25, 0.225, 0.2625, 0.2625]), np.arange(size)]
-        query = np.concatenate(
-            [generator.choice(passage, generator.integers(1, 4)), generator.choice(nearer, generator.integers(2, 6)), frequent[:2]]
-        )
-        passages.append(" ".join(words[word] for word in passage.tolist()))
-        queries.append(" ".join(words[word] for word in generator.permutation(query).tolist()))
-    return " ".join(words[word] for word in near[:3].tolist()), passages, queries
-
-
-def _plain_graph(document: str, title: str, passages: Sequence[str]) -> DocumentGraph:
-    """The graph of a document whose passages are all directly inside it."""
-    nodes = np.arange(1, len(passages) + 1)
-    edges = with_inverses({"order": np.stack([nodes[:-1], nodes[1:]]), "structural": np.stack([np.zeros_like(nodes), nodes])})
-    is_passage = np.arange(len(passages) + 1) > 0
-    parent = np.where(is_passage, 0, -1).astype(np.int64)
-    return DocumentGraph((document,), ("",) * is_passage.size, (title, *passages), is_passage, parent, with_opening(edges, nodes))
+    graphs = [collection.graphs[document] for document in sentences.documents.tolist()] if collection.graphs else []
+    graphs = [_with_passages(graph, cut[made.first_passage[i] : made.first_passage[i + 1]]) for i, graph in enumerate(graphs)]
+    return Collection(made, tuple(graphs), divided_topics(made, queries, np.searchsorted(passages, sentences.passage)))
 
 
 def _with_passages(graph: DocumentGraph, passages: Sequence[str]) -> DocumentGraph:
@@ -193,13 +60,13 @@ def _with_passages(graph: DocumentGraph, passages: Sequence[str]) -> DocumentGra
     return replace(graph, texts=tuple(texts))
 
 
-def _divided_topics(texts: Texts, queries: Sequence[str], rows: Integers) -> dict[str, Topics]:
+def divided_topics(texts: Texts, queries: Sequence[str], rows: Integers) -> dict[str, Topics]:
     """Topics with one relevant passage each, `rows` (topics,), as the sets `LEARNED` and `MEASURED`.
 
     The first documents have the topics of `MEASURED`. If there is one document only, both sets have all topics.
     """
     few = (texts.first_passage[1:] <= MEASURED_PASSAGES) & (np.arange(len(texts.documents)) < -(-len(texts.documents) // 5))
-    few[0] = True
+    few[:1] = True
     is_measured = few[texts.document_of_passage[rows]]
     measured, learned = np.flatnonzero(is_measured), np.flatnonzero(~is_measured)
     everything = Topics(

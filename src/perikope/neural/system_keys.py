@@ -49,7 +49,10 @@ class TrainingOptions(Options):
     )
     precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: `auto` is bfloat16.")
     guard: float = option(
-        0.0, Real(Range(0)), "Weight of the term against forgetting: scores of self-made topics stay near those of the untrained encoder."
+        0.0,
+        Real(Range(0)),
+        "Weight of the term against forgetting: scores on self-made topics and on texts made of words stay near those of the untrained "
+        "encoder.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes topics, judgements and masks from the drafts of a sample of documents."""
+"""Draws drafts from a sample of documents, and makes topics, judgements and masks of them."""
 
 from __future__ import annotations
 
@@ -57,13 +57,32 @@ class SelfMadeTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class DrawnDraft:
     """A draft with its document."""
 
     number: int
     """Number of the document in the index."""
     source: TopicSource
     draft: Draft
+
+    @property
+    def query(self) -> str:
+        """The query on one line."""
+        return _one_line(self.draft.query)
+
+    @property
+    def answers(self) -> list[str]:
+        """Names of the passages that answer the query."""
+        document, passages = self.source.document, self.source.passages
+        ids = [document.span_ids.get(span) or running_number(passages.index(span)) for span in self.draft.answers]
+        return [passage_name(document.id, id) for id in ids]
+
+    @property
+    def mask(self) -> TokenMask:
+        """The words that the query was taken from."""
+        starts, _ = word_spans(self.source.document.text)
+        first, end = np.searchsorted(starts, [self.draft.start, self.draft.end]).tolist()
+        return TokenMask(self.number, first, end)
 
 
 def make_topics(
@@ -81,11 +100,14 @@ def make_topics(
     """
     if not kinds or count < 1:
         raise UsageError("name at least one kind of topic, and make at least one topic of each kind")
-    drawn = _draw(snapshot, kinds, count, seed)
+    alive = np.concatenate([np.zeros(0, bool), *(segment.alive for segment in snapshot.segments)])
+    numbers = np.flatnonzero(alive).tolist()
+    sample = Random(seed).sample(numbers, min(DOCUMENTS_PER_TOPIC * count, len(numbers)))
+    drawn = draw_drafts(snapshot, sample, kinds, count=count, seed=seed)
     topics, judgements, masks, kind_of_topic = [], {}, {}, {}
     for kind in kinds:
         for number, chosen in enumerate(drawn[kind], 1):
-            mask, answers = _mask(chosen), dict.fromkeys(_names(chosen), 1)
+            mask, answers = chosen.mask, dict.fromkeys(chosen.answers, 1)
             texts = _queries(kind, chosen, naming)
             for name, text in texts.items():
                 qid = f"{name}-{number}"
@@ -94,28 +116,30 @@ def make_topics(
     return SelfMadeTopics(tuple(topics), judgements, masks, kind_of_topic)
 
 
-def _draw(snapshot: Snapshot, kinds: Sequence[str], count: int, seed: int) -> dict[str, list[_Drawn]]:
-    """For each kind, at most `count` drafts in random order, from as many documents as possible."""
-    alive = np.concatenate([np.zeros(0, bool), *(segment.alive for segment in snapshot.segments)])
-    numbers = np.flatnonzero(alive).tolist()
-    sample = Random(seed).sample(numbers, min(DOCUMENTS_PER_TOPIC * count, len(numbers)))
-    per_document = max(1, -(-2 * count // max(len(sample), 1)))
-    drafts: dict[str, list[_Drawn]] = {kind: [] for kind in kinds}
+def draw_drafts(
+    snapshot: Snapshot, documents: Sequence[int], kinds: Sequence[str], *, count: int, seed: int
+) -> dict[str, list[DrawnDraft]]:
+    """For each kind, at most `count` drafts in random order, from as many of `documents` as possible.
+
+    Documents are given by their numbers in the index.
+    """
+    per_document = max(1, -(-2 * count // max(len(documents), 1)))
+    drafts: dict[str, list[DrawnDraft]] = {kind: [] for kind in kinds}
     documents_with_title: Counter[str] = Counter()
-    for number in sample:
+    for number in documents:
         source = TopicSource(stored_document(*snapshot.locate(number)), snapshot.analyzer)
         documents_with_title.update({_key(source.document.text_of(title)) for title in source.document.of_kind(Kind.TITLE)})
         for kind in kinds:
             # Each document and kind has its own random numbers, so that one kind does not change the topics of another.
             chance = Random(f"{seed} {kind} {source.document.id}")
-            drafts[kind] += [_Drawn(number, source, draft) for draft in islice(KINDS[kind](source, chance), per_document)]
+            drafts[kind] += [DrawnDraft(number, source, draft) for draft in islice(KINDS[kind](source, chance), per_document)]
     return {kind: _distinct(drafts[kind], documents_with_title, count, Random(f"{seed} {kind}")) for kind in kinds}
 
 
-def _distinct(drawn: list[_Drawn], documents_with_title: Counter[str], count: int, chance: Random) -> list[_Drawn]:
+def _distinct(drawn: list[DrawnDraft], documents_with_title: Counter[str], count: int, chance: Random) -> list[DrawnDraft]:
     """At most `count` drafts in random order, without queries that occur twice or are titles in two documents."""
-    repeated = Counter(_key(one.draft.query) for one in drawn)
-    distinct = [one for one in drawn if repeated[key := _key(one.draft.query)] == 1 and documents_with_title[key] <= 1]
+    repeated = Counter(_key(one.query) for one in drawn)
+    distinct = [one for one in drawn if repeated[key := _key(one.query)] == 1 and documents_with_title[key] <= 1]
     return chance.sample(distinct, min(count, len(distinct)))
 
 
@@ -124,30 +148,17 @@ def _key(query: str) -> str:
     return fold(_one_line(query))
 
 
-def _queries(kind: str, drawn: _Drawn, naming: Naming) -> dict[str, str]:
+def _queries(kind: str, drawn: DrawnDraft, naming: Naming) -> dict[str, str]:
     """The queries of a draft, by name of their kind."""
-    query = _one_line(drawn.draft.query)
     title = " ".join(words(drawn.source.document.title)[:TITLE_WORDS])
     if naming == "never" or not title:
-        return {kind: query}
-    named = {f"{kind}{NAMED}": f"{title} {query}"}
-    return named if naming == "always" else {kind: query, **named}
+        return {kind: drawn.query}
+    named = {f"{kind}{NAMED}": f"{title} {drawn.query}"}
+    return named if naming == "always" else {kind: drawn.query, **named}
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _mask(drawn: _Drawn) -> TokenMask:
-    starts, _ = word_spans(drawn.source.document.text)
-    first, end = np.searchsorted(starts, [drawn.draft.start, drawn.draft.end]).tolist()
-    return TokenMask(drawn.number, first, end)
-
-
-def _names(drawn: _Drawn) -> list[str]:
-    document, passages = drawn.source.document, drawn.source.passages
-    ids = [document.span_ids.get(span) or running_number(passages.index(span)) for span in drawn.draft.answers]
-    return [passage_name(document.id, id) for id in ids]
 
 
 def write_topics(made: SelfMadeTopics, folder: Path) -> None:
