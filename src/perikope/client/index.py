@@ -199,7 +199,11 @@ class RemoteIndex:
         return written
 
     def delete(self, ids: str | Iterable[str]) -> int:
-        """Delete documents by id, and return the number of deleted documents. The change is on disk afterwards."""
+        """Delete documents by id, and return the number of deleted documents. The change is on disk afterwards.
+
+        Ids that the index does not have are ignored, so that a request can be repeated; on this machine they are an
+        error.
+        """
         return int(self._ask(delete_question(ids)).deleted)
 
     def ask(self, operation: str, **given: Any) -> Any:
