@@ -322,7 +322,7 @@ def test_facets_of_several_fields(sides):
 
 def test_a_document_is_viewed(sides):
     for name, query in ((PATENT, ""), ("EP 0 900 100 A1", WORDS), (f"{FAMILY.later.id}#claim-1", WORDS)):
-        assert sides.remote.view(name, query) == view_document(sides.local.snapshot, name, query)
+        assert sides.remote.view(name, query=query) == view_document(sides.local.snapshot, name, query)
     assert sides.remote.get(PATENT) == view_document(sides.local.snapshot, PATENT)
     assert sides.remote.get("nix") is sides.local.get("nix") is None
     with pytest.raises(NotFound, match="there is no document 'nix'"):
