@@ -110,18 +110,21 @@ def test_every_option_has_a_case():
     assert list(CASES) == list(OPTIONS)
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("patents")
+def build_index(folder, to):
+    """Index the families and the other documents; their files are written to `folder`."""
     for family in families():
         for patent in family.everything:
             (folder / f"{patent.id}.xml").write_text(patent.xml, encoding="utf-8")
     (folder / "others.jsonl").write_text("".join(json.dumps(document) + "\n" for document in OTHERS))
-    to = tmp_path_factory.mktemp("index") / "idx"
     with pytest.raises(SystemExit) as done:
         cli.main(["index", str(folder), "--to", str(to)])
     assert done.value.code == 0
     return to
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return build_index(tmp_path_factory.mktemp("patents"), tmp_path_factory.mktemp("index") / "idx")
 
 
 @pytest.fixture(autouse=True)

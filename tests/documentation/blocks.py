@@ -8,6 +8,7 @@ python blocks of a page share their names. Other languages are parsed if there i
     neural      needs the extra of that name
     slow        takes more than some seconds
     pyterrier   needs a package that no extra installs
+    background  a command that runs until the end of the page, such as a server
     excerpt     a part of a program, which is parsed and not run
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LANGUAGES = frozenset({"sh", "python", "text", "json", "toml", "xml"})
-NEEDS = frozenset({"checkout", "install", "neural", "slow", "pyterrier", "excerpt"})
+NEEDS = frozenset({"checkout", "install", "neural", "slow", "pyterrier", "background", "excerpt"})
 
 _BLOCK = re.compile(r"^( *)```(?P<words>[^\n`]*)\n(?P<text>.*?)^\1```$", re.S | re.M)
 

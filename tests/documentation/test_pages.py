@@ -5,9 +5,13 @@ PERIKOPE_DOCUMENTATION is then `all`), in a clone of the repository with an envi
 """
 
 import os
+import shlex
 import subprocess
 import sys
+import tempfile
 import venv
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,18 +54,38 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return os.environ | {"PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
 
 
+@contextmanager
+def running(command: str, folder: Path, environment: dict[str, str], place: str) -> Iterator[None]:
+    """Run a command in the background. The block begins when it has printed a line, and its end ends the command."""
+    with tempfile.TemporaryFile("w+") as log:
+        words = shlex.split(command)
+        process = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        try:
+            if not process.stdout.readline():
+                log.seek(0)
+                raise AssertionError(f"{place}: {command} has ended\n{log.read()[-2000:]}")
+            yield
+        finally:
+            process.terminate()
+            process.communicate()
+
+
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_runs_as_printed(page: Path, folder: Path, environment: dict[str, str]):
     programs = folder.parent / f"{page.stem}.py"
     said = ""
-    for block in blocks_of(page):
-        if is_left_out(block):
-            continue
-        if block.language == "python":
-            # The blocks of a page share their names, so the earlier ones run again before the next.
-            said += f"{block.text}\n"
-            programs.write_text(said, "utf-8")
-            run(["python", str(programs)], folder, environment, block.place)
-        for command in block.commands if block.language == "sh" else []:
-            if command != "make test":  # this very test is a part of it
-                run(["bash", "-euo", "pipefail", "-c", command], folder, environment, block.place)
+    with ExitStack() as until_the_end:
+        for block in blocks_of(page):
+            if is_left_out(block):
+                continue
+            if block.language == "python":
+                # The blocks of a page share their names, so the earlier ones run again before the next.
+                said += f"{block.text}\n"
+                programs.write_text(said, "utf-8")
+                run(["python", str(programs)], folder, environment, block.place)
+            for command in block.commands if block.language == "sh" else []:
+                if "background" in block.needs:
+                    until_the_end.enter_context(running(command, folder, environment, block.place))
+                elif command != "make test":  # this very test is a part of it
+                    run(["bash", "-euo", "pipefail", "-c", command], folder, environment, block.place)

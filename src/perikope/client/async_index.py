@@ -136,7 +136,7 @@ class AsyncRemoteIndex:
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         return await self._ask(facets_question(search_values(query, recipe, options, given), names))
 
-    async def view(self, name: str, query: str = "", language: str = "") -> DocumentView:
+    async def view(self, name: str, *, query: str = "", language: str = "") -> DocumentView:
         """A document with its titles and passages in reading order; see `RemoteIndex.view`."""
         view: DocumentView = await self._ask(view_question(name, query, language))
         return view

@@ -153,7 +153,7 @@ class RemoteIndex:
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         return self._ask(facets_question(search_values(query, recipe, options, given), names))
 
-    def view(self, name: str, query: str = "", language: str = "") -> DocumentView:
+    def view(self, name: str, *, query: str = "", language: str = "") -> DocumentView:
         """A document with its titles and passages in reading order. Raises `NotFound` if the index does not have it.
 
         `name` is the id of a document, a publication number, or the name of a passage, which is then marked. Words that
@@ -199,7 +199,11 @@ class RemoteIndex:
         return written
 
     def delete(self, ids: str | Iterable[str]) -> int:
-        """Delete documents by id, and return the number of deleted documents. The change is on disk afterwards."""
+        """Delete documents by id, and return the number of deleted documents. The change is on disk afterwards.
+
+        Ids that the index does not have are ignored, so that a request can be repeated; on this machine they are an
+        error.
+        """
         return int(self._ask(delete_question(ids)).deleted)
 
     def ask(self, operation: str, **given: Any) -> Any:

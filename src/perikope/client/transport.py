@@ -87,10 +87,11 @@ def _arguments(address: ServerAddress, token: str, settings: ConnectionSettings)
 
 
 def _checked_token(token: object) -> str:
-    """The token. An error does not repeat it."""
-    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token.strip():
+    """The token without white space around it, as a file may have it. An error does not repeat it."""
+    stripped = token.strip() if isinstance(token, str) else ""
+    if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise UsageError("the token is not one that `perikope serve --new-token` made; copy it again")
-    return token.strip()
+    return stripped
 
 
 def _sent(address: ServerAddress, request: HttpRequest) -> dict[str, Any]:

@@ -45,6 +45,8 @@ from perikope.service.operations import GivenOptions, operation
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
+DOCUMENT, PASSAGE = "mc8-manual.md", "mc8-manual.md#@11"
+"""The document and the passage of the examples, which `perikope demo` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +170,7 @@ class ExplainRequest(AskedOptions):
     passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
 
 
-@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": "couplings.md#@1"})
+@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": PASSAGE})
 def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
@@ -189,7 +191,7 @@ class DocumentRequest(Options):
     language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
 
 
-@operation("document", DocumentRequest, DocumentView, example={"id": "couplings.md"}, methods=("GET",))
+@operation("document", DocumentRequest, DocumentView, example={"id": DOCUMENT}, methods=("GET",))
 def document(index: Index, given: GivenOptions) -> DocumentView:
     """A document with its titles and passages in reading order."""
     return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)

@@ -10,7 +10,7 @@ import orjson
 
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import Option
-from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
+from perikope.core.values import Lines, NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.service.operations import GivenOptions, Operation
 
 MAX_PARAMETERS = 1000
@@ -57,7 +57,7 @@ def _given(operation: Operation, values: Mapping[str, Any]) -> GivenOptions:
 def _from_text(option: Option, texts: Sequence[str]) -> Any:
     """The value of an option that is written as text."""
     kind = option.kind
-    if kind.many and not isinstance(kind, NamesOrAll):
+    if isinstance(kind, Lines) or (kind.many and not isinstance(kind, NamesOrAll)):
         return list(texts)
     if len(texts) > 1 and not isinstance(kind, NamesOrAll):
         raise UsageError(f"{option.name} is given {len(texts)} times; give it once")

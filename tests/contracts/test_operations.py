@@ -1,0 +1,43 @@
+"""Every operation of a server has an example that works, and an answer that the client reads as the same value."""
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from perikope.build.indexing import BuildOptions, build
+from perikope.client.decoding import UnexpectedValue, decoder
+from perikope.evaluation.demo import write_example
+from perikope.search.facade import Index
+from perikope.server.handler import encode
+from perikope.service.operations import load_operations
+from perikope.service.requests import read_body, read_query_string
+
+OPERATIONS = load_operations()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    write_example(folder / "example")
+    build(str(folder / "idx"), [str(folder / "example" / "docs")], BuildOptions(workers=1))
+    return folder / "idx"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_example_works_and_its_answer_is_read_back(demo, name):
+    operation = OPERATIONS[name]
+    index = Index.open(demo)
+    answer = operation.run(index, read_body(operation, json.dumps(operation.example).encode()))
+    index.rollback()
+    assert decoder(operation.answer)(json.loads(encode(answer))) == answer
+    if "GET" in operation.methods:
+        again = operation.run(index, read_query_string(operation, urlencode(operation.example, doseq=True)))
+        assert encode(again) == encode(answer)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_another_value_in_place_of_an_answer_is_noticed(name):
+    for wrong in (3, "text", [None], {"unknown": []}):
+        with pytest.raises(UnexpectedValue):
+            decoder(OPERATIONS[name].answer)(wrong)
