@@ -141,7 +141,7 @@ def test_results_of_a_server_have_the_attributes_of_results_or_say_why_not(sides
 def test_an_index_on_a_server_has_the_attributes_of_an_index_or_says_why_not(sides):
     local, remote = public(sides.local), public(sides.remote)
     assert local - remote == {*LOCAL_INDEX}
-    assert remote - local == {"name", "facets", "view", "ask", "follow"}
+    assert remote - local == {"name", "facets", "ask", "follow"}
     assert public(perikope.AsyncRemoteIndex) == remote
 
 
@@ -327,6 +327,22 @@ def test_a_document_is_viewed(sides):
     assert sides.remote.get("nix") is sides.local.get("nix") is None
     with pytest.raises(NotFound, match="there is no document 'nix'"):
         sides.remote.view("nix")
+
+
+def test_a_passage_an_outline_and_a_landscape_are_shown(sides):
+    name = f"{FAMILY.later.id}#claim-1"
+    assert sides.remote.passage(name, around=1) == sides.local.passage(name, around=1)
+    assert sides.remote.outline("EP 0 900 100 A1") == sides.local.outline("EP 0 900 100 A1")
+    for query, given in ((WORDS, {"bins": 7, "sigma": 5.0}), ("pump AND strainer", {"syntax": "boolean", "language": "en"})):
+        assert sides.remote.landscape(query, PATENT, **given) == sides.local.landscape(query, PATENT, **given)
+    with pytest.raises(NotFound):
+        sides.remote.outline("nix")
+
+
+def test_words_and_values_are_suggested(sides):
+    assert sides.remote.suggest("submersible str", k=3) == sides.local.suggest("submersible str", k=3) != ()
+    found = sides.remote.values("ipc", prefix="f04", k=2)
+    assert list(found.items()) == list(sides.local.values("ipc", prefix="f04", k=2).items()) != []
 
 
 def test_the_summary_has_the_numbers_of_the_index(sides):

@@ -22,13 +22,14 @@ def search_values(query: str | Topic, recipe: str, options: SearchOptions | None
     As in a search on this machine, keywords (`given`) take precedence over the recipe, the recipe over `options`, and
     the own options of a topic over all of them. What a server cannot take raises `UsageError`.
     """
-    asked = _query_values(query)
+    asked = query_values(query)
     if recipe:
         asked["recipe"] = _recipe_name(recipe)
     return asked | option_values(query, recipe, options, given)
 
 
-def _query_values(query: str | Topic) -> dict[str, Any]:
+def query_values(query: str | Topic) -> dict[str, Any]:
+    """What a request says about the query itself."""
     if isinstance(query, str):
         return AskedOptions.of({"query": query}).plain()
     if not isinstance(query, Topic):

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
 from perikope.browse.signals import Node
-from perikope.client.asking import option_values, search_values
+from perikope.client.asking import option_values, query_values, search_values
 from perikope.client.local_only import LOCAL_INDEX, missing_attribute
 from perikope.client.questions import (
     LIST_INDEXES,
@@ -27,11 +27,15 @@ from perikope.client.results import RemoteResults
 from perikope.client.warning import warn_of, warn_of_change, warn_of_duplicates
 from perikope.core.errors import NotFound, UsageError
 from perikope.core.parallel import in_parallel
+from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.batch import listed_queries, report_refusal
 from perikope.search.hits import Hit
 from perikope.search.keywords import SearchKeywords
+from perikope.search.landscape import BINS, SIGMA, Landscape
 from perikope.search.options import SearchOptions, with_signature
+from perikope.search.outline import DocumentTree
+from perikope.search.passage_view import PassageView
 from perikope.search.viewing import DocumentView
 from perikope.service.answers import IndexSummary, Written
 
@@ -171,6 +175,34 @@ class RemoteIndex:
             return self.view(id)
         except NotFound:
             return None
+
+    def passage(self, name: str, *, around: int = 2) -> PassageView:
+        """A passage or element, given by its name (`document#passage`), with heading path, source and neighbours."""
+        view: PassageView = self._ask(any_question("passage", {"name": name, "around": around}))
+        return view
+
+    def outline(self, id: str) -> DocumentTree:
+        """The sections of a document with their titles, as a flat list of nodes that name their parents."""
+        tree: DocumentTree = self._ask(any_question("outline", {"id": id}))
+        return tree
+
+    def landscape(
+        self, query: Query, document: str, *, bins: int = BINS, sigma: float = SIGMA, language: str = "", syntax: str = "words"
+    ) -> Landscape:
+        """The relevance landscape of a document: how near each place is to the words of a query, from 0 to 1."""
+        given = {"document": document, "bins": bins, "sigma": sigma, "language": language, "syntax": syntax}
+        landscape: Landscape = self._ask(any_question("landscape", {**query_values(query), **given}))
+        return landscape
+
+    def suggest(self, prefix: str, *, k: int = 10, language: str = "") -> tuple[SuggestedWord, ...]:
+        """Words of the index that complete the last word of what a user has typed so far, most frequent first."""
+        words: tuple[SuggestedWord, ...] = self._ask(any_question("suggest", {"prefix": prefix, "k": k, "language": language}))
+        return words
+
+    def values(self, field: str, *, prefix: str = "", k: int = 20) -> dict[str, int]:
+        """The `k` most frequent values of a metadata field, each with its number of documents, most frequent first."""
+        counted: dict[str, int] = self._ask(any_question("values", {"field": field, "prefix": prefix, "k": k}))
+        return counted
 
     def count(
         self,

@@ -23,6 +23,8 @@ LOCAL_INDEX: Mapping[str, str] = {
     "rollback": _COMMITTED,
     "compact": "run perikope compact where the server is",
     "refresh": "every request sees the last commit",
+    "asearch": "use perikope.connect_async",
+    "asearch_many": "use perikope.connect_async",
     "patent_query": "search with a topic that has a patent",
     "place": "a hit has its place",
     "check_query": "a search checks its query",

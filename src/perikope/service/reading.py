@@ -204,7 +204,7 @@ class OutlineRequest(Options):
     id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
 
 
-@operation("outline", OutlineRequest, DocumentTree, example={"id": "couplings.md"}, methods=("GET",))
+@operation("outline", OutlineRequest, DocumentTree, example={"id": DOCUMENT}, methods=("GET",))
 def outline(index: Index, given: GivenOptions) -> DocumentTree:
     """The sections of a document with their titles, as a flat list of nodes that name their parents."""
     return index.outline(given.own.id)
@@ -218,7 +218,7 @@ class PassageRequest(Options):
     around: int = option(2, Whole(Range(0, 100)), "Number of neighbouring passages on either side.")
 
 
-@operation("passage", PassageRequest, PassageView, example={"name": "couplings.md#@1"}, methods=("GET",))
+@operation("passage", PassageRequest, PassageView, example={"name": PASSAGE}, methods=("GET",))
 def passage(index: Index, given: GivenOptions) -> PassageView:
     """A passage with its heading path, its source and its neighbours."""
     return index.passage(given.own.name, around=given.own.around)
@@ -237,7 +237,7 @@ class LandscapeRequest(AskedOptions):
     syntax: str = option("words", OneOf(SYNTAXES), "How the query is read, as in a search.")
 
 
-@operation("landscape", LandscapeRequest, Landscape, example={"query": QUERY, "document": "couplings.md", "bins": 20})
+@operation("landscape", LandscapeRequest, Landscape, example={"query": QUERY, "document": DOCUMENT, "bins": 20})
 def landscape(index: Index, given: GivenOptions) -> Landscape:
     """The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1."""
     asked = given.own
