@@ -18,6 +18,7 @@ from perikope.core import files
 from perikope.core.array_files import hash_of
 from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import UsageError
+from perikope.core.files import writing
 from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
@@ -149,8 +150,9 @@ def update_store_from(
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
-    files.make_folder(folder)
-    with take_lock(folder, advice=""):
+    with writing(folder):
+        files.make_folder(folder)
+    with writing(folder), take_lock(folder, advice=""):
         return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, seed).run(save_encoder)
 
 
