@@ -212,6 +212,18 @@ def test_an_index_without_block_checksums_never_relies_on_damage(folder, right):
     assert len(refused) > 20, refused
 
 
+def test_check_finds_values_that_lead_astray(large, tmp_path):
+    """Right checksums, impossible values. Opening does not look at them, and a search only at those that it uses."""
+    file = _file(large).name
+    for column in RELIED_ON:
+        if column != "document_hash":  # any hash is possible
+            folder = Path(shutil.copytree(large, tmp_path / column))
+            harms.forge_columns(folder, file, {column: "one the largest"}, SEED)
+            (problem,) = check(folder).problems
+            assert file in problem, (SEED, column)
+            shutil.rmtree(folder)
+
+
 def test_check_finds_a_damaged_checksum_of_a_block(folder):
     harms.flip(folder, _file(folder).name, regions(_file(folder))[CHECKSUMS][0], 1)
     assert [repr(CHECKSUMS) in problem for problem in check(folder).problems] == [True]

@@ -108,6 +108,15 @@ class Segment:
         """One value of a column, verified when it is first read."""
         return self.columns.value(column, number)
 
+    def check_columns(self) -> None:
+        """Check all columns now that are otherwise checked when they are first read."""
+        for column in self.columns:
+            self.columns.whole(column)
+        stores = (self.text_store, self.record_store)
+        names = (self.terms, self.document_ids, self._ids, self._sources, self._source_hashes)
+        for strings in (*names, self.facets.field_names, self.facets.values, *(store.packed for store in stores)):
+            _ = strings.ends
+
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         """Return `make(segment, key)` from a cache of recently used results.
 

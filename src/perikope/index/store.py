@@ -97,16 +97,16 @@ class Store:
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name, self._columns, self._strings = name, columns, strings
         # Every block has a checksum of its own, which is verified when it is decompressed.
-        self._blocks = columns.strings(f"{name}.blocks", verified=False)
+        self.packed = columns.strings(f"{name}.blocks", verified=False)
         first = columns[f"{name}.block_first"]
-        complete = columns[f"{name}.ends"].size == strings and first.size == len(self._blocks) and bool(strings) == bool(first.size)
+        complete = columns[f"{name}.ends"].size == strings and first.size == len(self.packed) and bool(strings) == bool(first.size)
         if not complete or (strings and (first[0] != 0 or first[-1] >= strings)):
             raise columns.damaged(f"has a damaged store ({name})")
         columns.expect(f"{name}.ends", rises, "has damaged offsets")
         columns.expect(f"{name}.block_first", _rises_strictly, "has damaged offsets")
         # No lock is needed: `lru_cache` is safe with threads, and in a child that was forked while another thread was
         # reading. The cached function does not refer to the store, so the store is freed as soon as it is not used.
-        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(partial(_unpack, name, self._blocks, columns))
+        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(partial(_unpack, name, self.packed, columns))
 
     def __len__(self) -> int:
         return self._strings
@@ -129,11 +129,11 @@ class Store:
     @property
     def blocks(self) -> int:
         """The number of compressed blocks."""
-        return len(self._blocks)
+        return len(self.packed)
 
     def raw_block(self, block: int) -> tuple[bytes, range]:
         """The compressed data of a block, and the range of the numbers of its strings."""
-        return self._blocks[block], _strings_of(block, self._first, len(self))
+        return self.packed[block], _strings_of(block, self._first, len(self))
 
     def lengths(self, strings: range) -> list[int]:
         """The lengths in bytes of the strings with these numbers."""
