@@ -152,11 +152,11 @@ def test_an_error_names_the_file_and_the_column(folder):
         Index.open(folder).search("pump w1")[0]
 
 
-def test_opening_verifies_few_blocks(large):
-    """Opening takes no longer for a segment with more documents and terms."""
+def test_opening_verifies_no_block(large):
+    """So it takes no longer for a segment with more documents and terms, and no damage elsewhere refuses it."""
     verification = Index.open(large).snapshot.segments[0].columns.verification
     assert verification.state.size > 300
-    assert int((verification.state > 0).sum()) <= 4
+    assert not verification.state.any()
     assert not verification.sound_columns
 
 

@@ -522,9 +522,10 @@ class Segment:
         for name, count in sizes:
             if self._size(name) != count:
                 raise self.columns.damaged(f"has a column of the wrong size ({name})")
-        # The stop term has an empty name, so it sorts first.
-        if not terms or self.terms[STOP] or self.row("term_of_name", 0) != STOP:
-            raise self.columns.damaged("has a damaged dictionary")
+        # The stop term has an empty name, so it sorts first. These values are not verified: a block also has values of
+        # other columns, and their damage must not keep a segment from being opened.
+        if not terms or self.terms.unverified_ends[STOP] or self.columns["term_of_name"][0] != STOP:
+            raise self.columns.damaged("has a damaged dictionary (terms.ends or term_of_name)")
         if self._size("passage.section") != self.columns.facts["passages"] or len(self._source_hashes) != len(self._sources):
             raise self.columns.damaged("has damaged documents")
         self.columns.expect("term_of_name", _below(terms), "has a damaged dictionary")
