@@ -11,12 +11,13 @@ too narrow. With fewer turns all intervals are too narrow.
 
 fetch    `Index.search` with bm25 in the best 10 and 1000 documents, with 2-5, 10 and 100 words
 browse   `Index.search` with each lexical model in 1000 documents, with 4, 10 and 100 words; reading the hits
+open     `Index.open` alone, with the first search, and the first search alone
 batch    `perikope run` over many topics
 build    `perikope index` into a new folder
-start    `perikope search` with compiled kernels, `perikope --help` and `import perikope`
+start    `perikope search --model bm25` with compiled kernels, `perikope --help` and `import perikope`
 
-fetch and browse run in one process per installation, which is replaced every five turns. All other parts start a new
-process each time. The data are Evidence Inference and ConditionalQA in $PERIKOPE_SHARED_DATA or ../shared/data, or
+fetch, browse and open run in one process per installation, which is replaced every five turns. All other parts start a
+new process each time. The data are Evidence Inference and ConditionalQA in $PERIKOPE_SHARED_DATA or ../shared/data, or
 synthetic documents without them.
 """
 
@@ -46,7 +47,7 @@ from benchmarks.installations import Installation, differing_packages
 from benchmarks.programs import documents, texts
 from benchmarks.synthetic import LONG, STOP_WORDS
 
-PARTS = ("fetch", "browse", "batch", "build", "start")
+PARTS = ("fetch", "browse", "open", "batch", "build", "start")
 LIMIT = 1.05
 """A ratio whose interval reaches above this is named below the tables."""
 RESAMPLES = 2000
@@ -55,6 +56,8 @@ BUILD_DOCUMENTS = 100
 BATCH_TOPICS, BATCH_K = 60, 100
 STARTS = 3
 """Pairs of processes per turn for the shortest commands."""
+OPENINGS = 5
+"""Openings per turn."""
 TURNS_OF_A_WORKER = 5
 """Where a process finds its memory makes it faster or slower for all of its life, so that several take part."""
 
@@ -187,6 +190,21 @@ def searching(queries: Sequence[str], *, hits: bool = False, **options: object) 
     return [partial(search, query) for query in queries]
 
 
+def opening(folder: Path, query: str, steps: Sequence[str], *, hits: bool = False) -> list[Work]:
+    """Steps in an index that is opened anew, several times per turn, because they are short."""
+
+    def work(installation: Installation) -> Cost:
+        index = str(folder / installation.label / "index")
+        answer = installation.ask(
+            action="first", index=index, query=query, options={"model": "bm25", "k": 10, "documents": 10}, hits=hits, steps=steps
+        )
+        if "problem" in answer:
+            raise NotMeasuredError(answer["problem"])
+        return answer["cpu"], answer["wall"]
+
+    return [work] * OPENINGS
+
+
 def running(command: Callable[[Installation], list[str]], *, starts: int = 1, target: Path | None = None) -> list[Work]:
     """A command in a new process; `target` is what it makes, removed before each start."""
 
@@ -214,6 +232,14 @@ def points_of(parts: Sequence[str], data: Data, folder: Path, models: Sequence[s
                 found.append(Point("browse", f"{model}, {length} words", works))
         works = searching(data.queries["4"][:BROWSE_QUERIES], hits=True, k=10, documents=10)
         found.append(Point("browse", "default model, 10 documents, 10 hits read", works))
+    if "open" in parts:
+        open_with = partial(opening, folder, data.queries["4"][0])
+        found += [
+            Point("open", "opening alone", open_with(["open"])),
+            Point("open", "opening and first search", open_with(["open", "search"])),
+            Point("open", "first search", open_with(["search"])),
+            Point("open", "first search, 10 hits read", open_with(["search"], hits=True)),
+        ]
     index, batch = (lambda made: str(folder / made.label / "index")), (lambda made: str(folder / made.label / "batch"))
     if "batch" in parts:
         options = ["--out", str(folder / "batch.run"), "-k", str(BATCH_K), "--threads", "1"]
@@ -225,7 +251,7 @@ def points_of(parts: Sequence[str], data: Data, folder: Path, models: Sequence[s
     if "start" in parts:
         query = data.queries["4"][0]
         found += [
-            Point("start", "perikope search", running(lambda made: made.command("search", index(made), query))),
+            Point("start", "perikope search", running(lambda made: made.command("search", index(made), query, "--model", "bm25"))),
             Point("start", "perikope --help", running(lambda made: made.command("--help"), starts=STARTS)),
             Point("start", "import perikope", running(lambda made: [made.python, "-P", "-c", "import perikope"], starts=STARTS)),
         ]
@@ -273,7 +299,7 @@ def warm(points: Sequence[Point], installations: Sequence[Installation]) -> tupl
 
 def alternate(points: Sequence[Point], before: Installation, after: Installation, folder: Path, alternations: int, seed: int) -> None:
     chance = random.Random(seed)
-    in_workers = [point for point in points if point.part in ("fetch", "browse")]
+    in_workers = [point for point in points if point.part in ("fetch", "browse", "open")]
     for number in range(alternations):
         print(f"… turn {number + 1} of {alternations}", file=sys.stderr, flush=True)
         if in_workers and number % TURNS_OF_A_WORKER == 0:

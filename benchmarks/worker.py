@@ -7,6 +7,9 @@ library and the public names of perikope only, so that older and newer installat
 {"action": "open", "index": FOLDER}              opens an index for the searches that follow
 {"action": "search", "query": TEXT, "options": {…}, "hits": BOOLEAN}
                                                  CPU and wall-clock seconds of a search; hits: also reads the results
+{"action": "first", "index": FOLDER, "query": TEXT, "options": {…}, "hits": BOOLEAN, "steps": […]}
+                                                 CPU and wall-clock seconds of some of the steps "open" and "search" in
+                                                 an index that is opened anew
 {"action": "command", "arguments": […]}          runs the command line, returns its exit status and messages
 
 Every answer to a request that fails is {"problem": MESSAGE}.
@@ -56,6 +59,19 @@ class Worker:
         else:
             len(results)
         return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+    def first(self, request):
+        gc.collect()
+        gc.freeze()
+        times = [(time.process_time(), time.perf_counter())]
+        index = pk.Index.open(request["index"])
+        times.append((time.process_time(), time.perf_counter()))
+        if "search" in request["steps"]:
+            results = index.search(request["query"], **request["options"])
+            list(results) if request["hits"] else len(results)
+        times.append((time.process_time(), time.perf_counter()))
+        first, end = 0 if "open" in request["steps"] else 1, 2 if "search" in request["steps"] else 1
+        return {"cpu": times[end][0] - times[first][0], "wall": times[end][1] - times[first][1]}
 
     def command(self, request):
         """Call the console script in this process: most of a short command is the start of Python."""

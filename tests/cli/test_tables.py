@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +82,20 @@ def test_a_table_is_deleted_with_what_belongs_to_it(folder, capsys):
     fails(capsys, "unknown table '../tables/mine'", "learn", "delete", folder, "../tables/mine")
     fails(capsys, "unknown table 'my-tag'", "learn", "show", folder, "my-tag")
     fails(capsys, "is not an index", "learn", "show", folder.parent)
+
+
+def test_damaged_tables_are_named(folder, capsys):
+    listed = shown(capsys, "show", folder)
+    for name in ("mine", "beigbeder2015"):  # the second has the name of a table of the program
+        write_table(folder, name, "tags", {"tags": {"b": 3}})
+        path = folder / "tables" / f"{name}.json"
+        path.write_text(path.read_text().replace("3", "4"))
+    code, out, err = run(capsys, "learn", "show", folder)
+    assert code == 1
+    names = [{line.split()[0] for line in lines.splitlines()} for lines in (listed, out)]
+    assert names[0] - names[1] == {"mine", "beigbeder2015"}
+    assert re.findall(r"damaged: \S+tables/(\S+)\.json: ", err) == ["beigbeder2015", "mine"]
+    assert len(err.splitlines()) == 2
 
 
 def test_the_features_are_listed(capsys):

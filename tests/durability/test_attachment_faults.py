@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -212,3 +213,21 @@ def test_everything_is_durable_before_a_manifest_or_table_names_it(tmp_path, ori
     make_attachments(Index.open(folder), BEFORE + 1)
     assert named == ["store.json", "mine.json"]
     assert {store.stat().st_ino, tables.stat().st_ino} <= synced, "the new manifest and table are not durable"
+
+
+@pytest.mark.parametrize("fault", ["full", "failing"])
+def test_an_update_that_cannot_be_written_is_refused_in_one_line(tmp_path, original, disk, fault):
+    messages = []
+    for number in range(0, 40, 3):
+        folder = Path(shutil.copytree(original, tmp_path / str(number)))
+        index = Index.open(folder)
+        disk.arm(number, **FAULTS[fault])
+        try:
+            make_store(index.snapshot)
+        except PerikopeError as error:
+            messages.append(str(error))
+        finally:
+            disk.mend()
+    assert len(messages) > 5
+    line = re.compile(r"cannot write \S+own \((No space left on device|Input/output error)\): .+; no change is half done")
+    assert [message for message in messages if not line.fullmatch(message)] == []

@@ -152,6 +152,14 @@ def test_an_error_names_the_file_and_the_column(folder):
         Index.open(folder).search("pump w1")[0]
 
 
+def test_opening_verifies_no_block(large):
+    """So it takes no longer for a segment with more documents and terms, and no damage elsewhere refuses it."""
+    verification = Index.open(large).snapshot.segments[0].columns.verification
+    assert verification.state.size > 300
+    assert not verification.state.any()
+    assert not verification.sound_columns
+
+
 def test_a_search_reads_few_blocks(large):
     index = Index.open(large)
     state = index.snapshot.segments[0].columns.verification.state
@@ -174,7 +182,46 @@ def test_an_index_without_block_checksums_is_read(folder, right):
     assert _answers(folder, list(ASKED)) == right
     harms.flip(folder, _file(folder).name, regions(_file(folder))["document.length"][0], 1)
     with pytest.raises(IndexFormatError, match=r"is damaged in column 'document\.length'"):
-        Index.open(folder)
+        Index.open(folder).search("pump")
+
+
+RELIED_ON = [
+    "terms.ends", "term_of_name", "term.first_window", "window.first_posting", "window.first_part", "ids.ends", "document_ids.ends",
+    "sources.ends", "source_hashes.ends", "facet_fields.ends", "facet_values.ends", "facet.first_value", "facet.first_document",
+    "document.first_code", "document.first_span", "document.first_section", "document.first_passage", "document.first_id",
+    "document.tokens", "document.length", "document.source", "document_hash", "document_of_hash",
+    "text.ends", "text.blocks.ends", "text.block_first", "records.ends", "records.blocks.ends", "records.block_first",
+]  # fmt: skip
+"""The columns that say where other data is. They are verified in every index."""
+
+
+def test_an_index_without_block_checksums_never_relies_on_damage(folder, right):
+    harms.forget_blocks(folder, _file(folder).name)
+    chance = random.Random(SEED)
+    refused: set[str] = set()
+    for column in RELIED_ON:
+        for at in chance.choices(regions(_file(folder))[column], k=FLIPS):
+            mask = chance.choice([0xFF, 1 << chance.randrange(8)])
+            harms.flip(folder, _file(folder).name, at, mask)
+            for name, answer in _answers(folder, chance.sample(list(ASKED), 5)).items():
+                if isinstance(answer, IndexFormatError):
+                    refused.add(column)
+                else:
+                    assert answer == right[name], (SEED, column, at, mask, name)
+            harms.flip(folder, _file(folder).name, at, mask)
+    assert len(refused) > 20, refused
+
+
+def test_check_finds_values_that_lead_astray(large, tmp_path):
+    """Right checksums, impossible values. Opening does not look at them, and a search only at those that it uses."""
+    file = _file(large).name
+    for column in RELIED_ON:
+        if column != "document_hash":  # any hash is possible
+            folder = Path(shutil.copytree(large, tmp_path / column))
+            harms.forge_columns(folder, file, {column: "one the largest"}, SEED)
+            (problem,) = check(folder).problems
+            assert file in problem, (SEED, column)
+            shutil.rmtree(folder)
 
 
 def test_check_finds_a_damaged_checksum_of_a_block(folder):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perikope.build.sync import Sync
+from perikope.build.sync import Sync, incomplete_files
 from perikope.build.workers import WorkerSettings, build_segments, file_size, preparing, size_of, tasks
 from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError
@@ -259,6 +259,8 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
         writer.add(_read(sources, options, found.skipped, on_progress), **how)
     if sync:
         _delete_outdated(writer, sync, options, found)
+    for name in incomplete_files(found.unreadable, paths):
+        writer.note_incomplete(name)
     return found
 
 

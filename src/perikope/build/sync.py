@@ -30,8 +30,6 @@ class Sync:
     def __init__(self, writer: IndexWriter, paths: Sequence[str]) -> None:
         snapshot = writer.snapshot
         self._folder, self._paths = writer.folder, paths
-        self._bases = [os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "") for path in paths]
-        """The beginning of the paths of files, which their names in the index lack; one per given path."""
         self._before, self._left_out = snapshot.manifest.left_out, writer.left_out
         self._known: dict[SourceKey, list[int]] = {}
         self._order: dict[SourceKey, int] = {}
@@ -95,7 +93,7 @@ class Sync:
 
         Such a file was indexed with another value of `BuildOptions.format`. Raises `UnreadableFile` if it has changed.
         """
-        known = self._known_names.intersection(self._names_of(path))
+        known = self._known_names.intersection(names_of(path, self._paths))
         for name in known:
             file = name, file_hash(path)
             if file not in self._known:
@@ -138,14 +136,28 @@ class Sync:
 
     def _unread(self, unreadable: Iterable[str], names: Iterable[str]) -> Iterator[str]:
         """Yield those names of files that are, hold or are held by one of the unreadable paths."""
-        exact = {name for path in unreadable for name in self._names_of(path)}
+        exact = {name for path in unreadable for name in names_of(path, self._paths)}
         # The path of a member of an archive begins with the path of the archive, which is the file in the index.
         holding = exact.union(*map(_holders, exact))
         return (name for name in names if name in holding or not exact.isdisjoint(_holders(name)))
 
-    def _names_of(self, path: str) -> Iterator[str]:
-        """Yield the names that the index may have for a path: one per given folder that the path is in."""
-        return (document_id(path.removeprefix(base)) for base in self._bases if path.startswith(base))
+
+def names_of(path: str, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the names that an index of the files and folders `paths` may have for a path.
+
+    There is one per given folder that the path is in.
+    """
+    bases = (os.path.join(given if os.path.isdir(given) else os.path.dirname(given), "") for given in paths)
+    return (document_id(path.removeprefix(base)) for base in bases if path.startswith(base))
+
+
+def incomplete_files(unreadable: Iterable[str], paths: Sequence[str]) -> set[str]:
+    """The names of files that may have been read in part, given the paths that could not be read.
+
+    An unreadable member of an archive makes the archive incomplete.
+    """
+    exact = {name for path in unreadable for name in names_of(path, paths)}
+    return exact.union(*map(_holders, exact))
 
 
 def _holders(name: str) -> Iterator[str]:

@@ -361,7 +361,7 @@ def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, *
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the content of the table, or one object per table without a NAME.")
 def show_table(index: str, name: str | None, as_json: bool) -> int:
-    """List the tables that models can use. With a NAME, show the table.
+    """List the tables that models can use, and name those that are damaged. With a NAME, show the table.
 
     \b
     Example:
@@ -371,8 +371,9 @@ def show_table(index: str, name: str | None, as_json: bool) -> int:
     from pathlib import Path
 
     from perikope.cli.table_output import lines_of
+    from perikope.core.errors import InputError
     from perikope.index.reader import Snapshot
-    from perikope.index.saved_tables import FOLDER, read_table, table_names
+    from perikope.index.saved_tables import FOLDER, check_tables, read_table, table_names
 
     folder = Snapshot.open(Path(index)).folder
     if name is not None:
@@ -382,10 +383,15 @@ def show_table(index: str, name: str | None, as_json: bool) -> int:
     names = table_names(folder=folder)
     width = max(map(len, names))
     for known in names:
-        kind = read_table(known, folder=folder).kind
+        try:
+            kind = read_table(known, folder=folder).kind
+        except InputError:  # a damaged table of the index has the name of a table of the program
+            continue
         source = "index" if (folder / FOLDER / f"{known}.json").is_file() else "program"
         click.echo(json.dumps({"name": known, "kind": kind, "place": source}) if as_json else f"{known:<{width}}  {kind:<6}  {source}")
-    return 0
+    problems = check_tables(folder).problems
+    show_problems("damaged", problems)
+    return 1 if problems else 0
 
 
 @command.command(name="delete")

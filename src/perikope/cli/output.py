@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
+_KEYWORD = re.compile(r"\b([a-z_]+)='([^']*)'")
+"""A keyword of Python with a text, as notes write it."""
 
 
 def verbatim(text: str) -> str:
@@ -116,6 +120,27 @@ def show_problems(label: str, problems: Sequence[str], *, most: int = 20) -> Non
         click.echo(f"  {label}: {printable(problem)}", err=True)
     if len(problems) > most:
         click.echo(f"  … and {len(problems) - most} more", err=True)
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """Print the notes of a search on standard error, with the options of the command line."""
+    for note in notes:
+        click.echo(f"perikope: note: {printable(as_command_line(note))}", err=True)
+
+
+def as_command_line(note: str) -> str:
+    """A note in which the keywords of Python are options of the command line.
+
+    >>> as_command_line("searched in English; language='all' searches German too, x='y'")
+    "searched in English; --language all searches German too, x='y'"
+    """
+    from perikope.search.options import OPTIONS
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return found[0] if name not in OPTIONS else f"{OPTIONS[name].command_line} {shlex.quote(value)}"
+
+    return _KEYWORD.sub(option, note)
 
 
 def show_warning(warning: str) -> None:

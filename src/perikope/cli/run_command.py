@@ -14,7 +14,7 @@ from perikope.cli.options import (
     threads_option,
     topic_options,
 )
-from perikope.cli.output import progress, show_problems
+from perikope.cli.output import as_command_line, progress, show_problems
 
 NOTES = 10
 """Maximum number of notes about topics that are printed."""
@@ -106,6 +106,6 @@ def command(
     )
     write_run(out, progress(rankings, len(known_topics), "topics"), run_tag or model.definition.name, form=run_format)
     click.echo(f"{len(known_topics) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
-    show_problems("note", notes, most=NOTES)
+    show_problems("note", list(map(as_command_line, notes)), most=NOTES)
     show_problems("without results", without)
     return 1 if without else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options
-from perikope.cli.output import count, printable
+from perikope.cli.output import count, printable, show_notes
 from perikope.cli.search_output import FILES, chosen_form, show_documents, show_facets, show_for_model, show_hits
 from perikope.search.options import BEST, OPTIONS
 
@@ -126,8 +126,7 @@ def command(
     results = opened.search(topic, **keywords)
     counts = {field: results.facets(field) for field in facets}
     documents = results.documents(document_ranking, options.k, offset=options.offset) if document_ranking else []
-    for note in results.notes:
-        click.echo(f"perikope: note: {printable(note)}", err=True)
+    show_notes(results.notes)
     if document_ranking:
         show_documents(documents, form, out, results.model)
     elif for_model is not None:

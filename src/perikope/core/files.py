@@ -78,6 +78,33 @@ class NewFile(io.RawIOBase):
         remove(self.path)
 
 
+_CANNOT_WRITE = {
+    errno.ENOSPC: "free some disk space and try again",
+    errno.EDQUOT: "free some disk space and try again",
+    errno.EFBIG: "use another file system",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "check its permissions",
+    errno.EPERM: "check its permissions",
+    errno.EIO: "check the disk",
+}
+"""What to do about an error of the operating system while files are written, by its number."""
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn errors of the operating system while a folder is written into a `UsageError` that says what to do.
+
+    Only errors that concern writing are turned. The change must be all or nothing, because the message says so.
+    """
+    try:
+        yield
+    except OSError as error:
+        advice = _CANNOT_WRITE.get(error.errno or 0)
+        if advice is None:
+            raise
+        raise UsageError(f"cannot write {folder} ({error.strerror}): {advice}; no change is half done") from error
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a new text file that replaces `path` durably when the block ends; after an error the old file remains.

@@ -138,11 +138,12 @@ class Whole(ValueKind):
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise self.refuse(name, value)
         number = int(value)
-        if abs(number) > LARGEST:
-            raise UsageError(f"{name} must be a whole number from {-LARGEST} to {LARGEST}")
-        if number not in self.range:
+        is_small = abs(number) <= LARGEST
+        if not is_small or number not in self.range:
             words = "".join(f" or {word}" for word in self.words)
-            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {number}")
+            most = f" and at most {LARGEST}" if self.range.high is None and number > LARGEST else ""
+            shown = number if is_small else f"a number of about {round(number.bit_length() * math.log10(2))} digits"
+            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{most}{words}, not {shown}")
         return number
 
     @property

@@ -209,7 +209,7 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
     values, classes = np.unique(segment["document.length"], return_inverse=True)
     padded = np.zeros(-(-max(segment.documents, 1) // WINDOW) * WINDOW, np.uint16)
     padded[: classes.size] = classes
-    first_posting = segment["window.first_posting"]
+    first_posting = segment.columns["window.first_posting"]  # `Segment.posted` verifies the offsets of the terms
     postings = SegmentPostings(
         segment.columns["posting.document"], segment.columns["posting.frequency"], segment.columns["window.number"],
         first_posting.view(np.uint8), first_posting.itemsize, padded, segment.documents,

@@ -21,8 +21,8 @@ from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
 from perikope.formats._other_files import links_outside, suffix_of, summary
-from perikope.formats._source import MAX_BYTES, Source, check_size, document_id, file_hash, language_or_nothing, unreadable
-from perikope.formats._unpack import DAMAGE, stem
+from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
+from perikope.formats._unpack import DAMAGE, is_packed, stem
 from perikope.formats._walk import walk
 
 __all__ = [
@@ -281,7 +281,8 @@ def _sources(
 ) -> Iterator[Source]:
     for entry in entries:
         try:
-            if entry.format not in _archives.KINDS and format_named(entry.format).whole:
+            is_archive = entry.format in _archives.KINDS
+            if not is_archive and format_named(entry.format).whole:
                 check_size(entry.path)
             # The hash is computed before the file is read: a change in between is then noticed at the next comparison.
             digest = file_hash(entry.path) if hashes else ""
@@ -290,7 +291,10 @@ def _sources(
             source = replace(
                 template, path=entry.path, id=entry.id, format=entry.format, named=entry.named, source=entry.id, source_hash=digest
             )
-            if entry.format in _archives.KINDS:
+            if not is_archive and is_packed(entry.path) and not format_named(entry.format).whole:
+                # Documents are taken one by one, before the end of the file is reached.
+                check_packed(entry.path)
+            if is_archive:
                 yield from _in_archive(source, template.format, on_problem, on_ignored)
             else:
                 yield source

@@ -18,7 +18,7 @@ from typing import IO
 from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
-from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
+from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked, verify_packed
 
 MAX_BYTES = 1 << 28
 """The largest document, in unpacked bytes: 256 MB. Offsets have 32 bits, and a small archive must not fill memory."""
@@ -111,6 +111,18 @@ class Source:
             # If the document is named by the path of its file, the message would name the file twice.
             message = str(error).removeprefix(f"document {self.id!r} ")
             raise UnreadableFile(message, path=self.path) from None
+
+
+def check_packed(path: str) -> None:
+    """Unpack a packed file on disk once; raises `UnreadableFile` if it is damaged or cut short.
+
+    The checksum of a packed file is at its end, after the last document.
+    """
+    try:
+        with open_regular(path) as file:
+            verify_packed(file, path)
+    except DAMAGE as error:
+        raise unreadable(path, error) from error
 
 
 def check_size(path: str) -> None:

@@ -113,6 +113,18 @@ def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
     )
 
 
+def is_packed(path: str) -> bool:
+    """Whether the name of a file ends in `.gz`, `.bz2` or `.xz`."""
+    return len(stem(path)) < len(path)
+
+
+def verify_packed(stream: IO[bytes], path: str) -> None:
+    """Unpack a stream to its end, which verifies its checksum; raises one of `DAMAGE` if it is wrong."""
+    unpacked_stream = unpacked(stream, path)
+    while unpacked_stream.read(_BUFFER):
+        pass
+
+
 def read_up_to(stream: IO[bytes], count: int) -> bytes:
     """Read `count` bytes of a stream, or fewer if it ends before.
 

@@ -11,8 +11,8 @@ import mmap
 import zlib
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from perikope.index.ranges import ranges
 from perikope.kernels.dictionary import BLOCK_SHIFT as SHIFT
 from perikope.kernels.dictionary import BLOCK_SOUND as SOUND
 from perikope.kernels.dictionary import BLOCK_TOUCHED as TOUCHED
+from perikope.kernels.dictionary import ColumnBlocks
 
 CHECKSUMS = "block_checksums"
 """The name of the column that has the checksums."""
@@ -60,8 +61,7 @@ class BlockHasher:
         self._filled = self._checksum = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """Where a column is in its file, and the checksum of its bytes."""
 
     offset: int
@@ -86,12 +86,16 @@ class Verification:
         self._extents = extents
         self._checksums = checksums
         self._end = extents[CHECKSUMS].offset if checksums is not None else 0
-        self._places = {name: (extent.offset, extent.width) for name, extent in extents.items()}
         self.sound_columns: set[str] = set()
         """The names of the columns that were verified as a whole."""
         self.state: Bytes = np.zeros(0 if checksums is None else checksums.size, np.uint8)
         """One value per block: `SOUND`, `TOUCHED` or 0; empty if the file has no block checksums."""
         self._state = self.state.data
+
+    @property
+    def by_blocks(self) -> bool:
+        """Whether the file has checksums of blocks, so that parts of a column can be verified."""
+        return self._checksums is not None
 
     def require_column(self, name: str) -> None:
         """Verify a whole column by its own checksum, unless it was verified before."""
@@ -111,7 +115,7 @@ class Verification:
     def require_row(self, name: str, row: int) -> None:
         """Verify one value of a column, unless it was verified before."""
         if self._checksums is not None:
-            offset, width = self._places[name]
+            offset, width, _, _ = self._extents[name]
             # Columns begin at multiples of the widest type, so no value is in two blocks.
             block = offset + row * width >> SHIFT
             if self._state[block] != SOUND:
@@ -147,16 +151,16 @@ class Verification:
         for block in np.unique(unverified).tolist() if unverified.size else ():
             self._verify(block)
 
-    def blocks_of(self, name: str) -> tuple[Bytes, int]:
-        """The states of the blocks of a column, for a kernel, and the offset of the column in the first of them.
+    def blocks_of(self, name: str) -> ColumnBlocks:
+        """The blocks of a column, for a kernel.
 
         The kernel sets the state of every block that it reads to `TOUCHED`, unless it is `SOUND`. `require_touched`
-        then verifies them. The states are empty if there is nothing to verify.
+        then verifies them.
         """
         extent = self._extents[name]
         if self._checksums is None or name in self.sound_columns:
-            return self.state[:0], 0
-        return self.state[extent.offset >> SHIFT : (extent.end - 1 >> SHIFT) + 1], extent.offset % SIZE
+            return ColumnBlocks(self.state[:0], 0)
+        return ColumnBlocks(self.state[extent.offset >> SHIFT : (extent.end - 1 >> SHIFT) + 1], extent.offset % SIZE)
 
     def require_touched(self, name: str) -> None:
         """Verify the blocks of a column that a kernel has touched."""

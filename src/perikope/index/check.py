@@ -89,6 +89,7 @@ def _check_content(segment: Segment) -> None:
 
     Reads the whole segment.
     """
+    segment.check_columns()
     _check_trees(segment)
     _check_postings(segment)
     facets = FacetBuilder()

@@ -17,7 +17,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,6 +28,7 @@ from perikope.core import files
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index.blocks import CHECKSUMS, SIZE, BlockHasher, Extent, Verification, damaged
+from perikope.index.strings import StringColumns, Strings
 
 MAGIC = b"PERIKOPE"
 VERSION = 3
@@ -120,10 +121,14 @@ class ColumnFile(Mapping[str, Array]):
     The sizes and the footer are checked when the file is opened. The values of columns are verified when they are first
     read by `whole`, `rows` or a string of `strings`. Values that are read by name (`file[name]`) are not verified; call
     `whole` or `require_ranges` before. `expected` is the manifest entry of the file.
+
+    Opening takes time proportional to the number of columns, not to their lengths.
     """
 
     def __init__(self, path: Path, expected: Mapping[str, Any] | None = None) -> None:
         self.path = path
+        self._expectations: dict[str, tuple[Expectation, str]] = {}
+        self._checked: set[str] = set()
         try:
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
@@ -169,11 +174,22 @@ class ColumnFile(Mapping[str, Array]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def expect(self, name: str, holds: Expectation, damage: str) -> None:
+        """State what must hold for the values of a column. It is checked when the column is first read as a whole.
+
+        `damage` says what is wrong otherwise, such as `has damaged offsets`. `holds` must not refer to the file.
+        """
+        self._expectations[name] = holds, damage
+
     def whole(self, name: str) -> Array:
-        """A whole column, verified. Use it for columns that are read from beginning to end."""
-        if name not in self.verification.sound_columns:
+        """A whole column, verified and checked. Use it for columns that are read from beginning to end."""
+        if name not in self._checked:
             self._check_name(name)
             self.verification.require_column(name)
+            holds, damage = self._expectations.get(name, (_anything, ""))
+            if not holds(self, self._views[name]):
+                raise self.damaged(f"{damage} ({name})")
+            self._checked.add(name)
         return self._views[name]
 
     def value(self, name: str, row: int) -> int:
@@ -190,15 +206,21 @@ class ColumnFile(Mapping[str, Array]):
         """Verify ranges of rows in each of the columns, so that their values can be read by name."""
         self.verification.require_ranges(names, first, end)
 
+    def require_offsets(self, name: str, groups: Integers) -> None:
+        """Verify the offsets of these groups and of the next ones; all offsets if the file has no blocks."""
+        if self.verification.by_blocks:
+            self.verification.require_ranges((name,), groups, groups + 2)
+        else:
+            self.whole(name)
+
     def strings(self, name: str, *, verified: bool = True) -> Strings:
         """The byte strings that `ColumnWriter.write_strings` wrote under this name.
 
         Strings are verified when they are first read, unless `verified` is false because they have checksums of their
-        own.
+        own. Their ends are always verified.
         """
-        data = f"{name}.bytes"
-        self._check_name(data)
-        return Strings(self.whole(f"{name}.ends"), self[data], f"{self.path}: {name}", self.verification if verified else None, data)
+        ends, data = self[f"{name}.ends"], self[f"{name}.bytes"]
+        return Strings(ends, data, f"{self.path}: {name}", StringColumns(self.verification, f"{name}.ends", f"{name}.bytes", verified))
 
     def damaged_columns(self) -> list[str]:
         """The names of columns whose checksum is wrong; reads the whole file."""
@@ -235,59 +257,18 @@ class ColumnFile(Mapping[str, Array]):
         return np.frombuffer(self._map, np.dtype("<" + code), length, offset)
 
 
+Expectation = Callable[[ColumnFile, Array], bool]
+"""Whether the values of a column of a file are as they must be."""
+
+
+def _anything(file: ColumnFile, values: Array) -> bool:
+    return True
+
+
+def rises(_: ColumnFile, values: Array) -> bool:
+    """Whether no value is below the value before it."""
+    return not np.any(values[:-1] > values[1:])
+
+
 class MissingFileError(IndexFormatError):
     """A file that the manifest names is missing. It was lost, or a merge removed it after the manifest was read."""
-
-
-class Strings:
-    """Byte strings, numbered from 0, stored end to end in one array.
-
-    A string is verified when it is first read. Before `data` is read directly, call `require` or `require_range`.
-    """
-
-    __slots__ = ("_column", "_name", "_verification", "data", "ends")
-
-    def __init__(self, ends: Array, data: Array, name: str, verification: Verification | None = None, column: str = "") -> None:
-        """`column` is the name of the column `data` in `verification`; without these, nothing is verified."""
-        self.ends, self.data, self._name = ends, data, name
-        self._verification, self._column = verification, column
-        typed = ends.dtype.kind == "u" and data.dtype == np.uint8
-        if not typed or (int(ends[-1]) if ends.size else 0) != data.size or bool(np.any(ends[:-1] > ends[1:])):
-            raise self.damaged()
-
-    def __len__(self) -> int:
-        return int(self.ends.size)
-
-    def __getitem__(self, number: int) -> bytes:
-        begin, end = int(self.ends[number - 1]) if number else 0, int(self.ends[number])
-        if self._verification is not None:
-            self._verification.require(self._column, begin, end)
-        return self.data[begin:end].tobytes()
-
-    def require(self, numbers: Integers) -> None:
-        """Verify the strings with these numbers."""
-        if self._verification is not None and numbers.size:
-            begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0).astype(np.int64)
-            self._verification.require_ranges((self._column,), begin, self.ends[numbers].astype(np.int64))
-
-    def require_range(self, numbers: range) -> None:
-        """Verify consecutive strings."""
-        if self._verification is not None and numbers:
-            begin = int(self.ends[numbers.start - 1]) if numbers.start else 0
-            self._verification.require(self._column, begin, int(self.ends[numbers[-1]]))
-
-    def longest(self, numbers: Integers) -> int:
-        """The length in bytes of the longest string among those with these numbers; 0 if `numbers` is empty."""
-        begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0)
-        return int((self.ends[numbers] - begin).max(initial=0))
-
-    def text(self, number: int) -> str:
-        """The string with this number, decoded as UTF-8."""
-        try:
-            return self[number].decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            raise self.damaged() from None
-
-    def damaged(self) -> IndexFormatError:
-        """Make the error for strings that cannot be read."""
-        return IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")

@@ -293,6 +293,10 @@ class IndexWriter:
             self._builder = SegmentBuilder(self.snapshot.analyzer)
             self._stored = addition.stored
 
+    def note_incomplete(self, source: str) -> None:
+        """Note that a file was not read completely. The next sync reads it again, even if it has not changed."""
+        self.left_out.setdefault(source, set()).add(source)
+
     def note_left_out(self, source: str, first: str, addition: _Addition | None = None) -> None:
         """Note that a document of the file `source` is left out in favour of a document of the file `first`."""
         if source and source != first and first not in self.left_out.setdefault(source, set()):

@@ -24,9 +24,10 @@ import orjson
 
 from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import IndexFormatError
-from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
+from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 from perikope.index.layout import offsets
 from perikope.index.ranges import portions, ranges
+from perikope.index.strings import Strings
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
@@ -148,12 +149,21 @@ class Facets:
         self._documents = documents
         self.field_names = columns.strings("facet_fields")
         self.values = columns.strings("facet_values")
-        self.first_value, self.first_document = columns.whole("facet.first_value"), columns.whole("facet.first_document")
 
     @classmethod
     def of(cls, built: FacetBuilder, documents: int) -> Facets:
         """The facets that `built` has collected, in memory. `documents` is the number of documents."""
         return cls(cast(ColumnFile, _BuiltColumns(built.columns())), documents)
+
+    @property
+    def first_value(self) -> Array:
+        """The first key of each field, and the end."""
+        return self._columns.whole("facet.first_value")
+
+    @property
+    def first_document(self) -> Array:
+        """The offset of each key's first document, and the end."""
+        return self._columns.whole("facet.first_document")
 
     @cached_property
     def fields(self) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from perikope.core.arrays import Integers
 from perikope.index.columns import ColumnFile
 from perikope.index.layout import OF_PASSAGE
+from perikope.index.ranges import ranges
 
 _JOINED = {
     "document.first_code": ("tokens",),
@@ -60,12 +61,25 @@ def postings_of_terms(columns: ColumnFile, terms: int) -> FirstTouch:
 
 def _verify_rows(columns: ColumnFile, names_by_offsets: Mapping[str, tuple[str, ...]], documents: Integers) -> None:
     for offsets, names in names_by_offsets.items():
-        first, end = (columns[offsets][documents + i].astype(np.int64) for i in (0, 1))
+        first, end = (columns.whole(offsets)[documents + i].astype(np.int64) for i in (0, 1))
         columns.require_ranges(names, first, end)
 
 
 def _verify_postings(columns: ColumnFile, terms: Integers) -> None:
-    first, end = (columns["term.first_window"][terms + i].astype(np.int64) for i in (0, 1))
-    columns.require_ranges(("window.number",), first, end)
-    first, end = (columns["window.first_posting"][windows].astype(np.int64) for windows in (first, end))
+    first_window, end_window = offsets_at(columns, "term.first_window", "window.number", terms)
+    columns.require_ranges(("window.number",), first_window, end_window)
+    # A kernel reads the offsets of all windows of a term, so each of them must be right.
+    first, end = offsets_at(columns, "window.first_posting", "posting.document", ranges(first_window, end_window))
     columns.require_ranges(("posting.document", "posting.frequency"), first, end)
+
+
+def offsets_at(columns: ColumnFile, name: str, target: str, groups: Integers) -> tuple[Integers, Integers]:
+    """Where groups of rows begin and end, verified and checked.
+
+    The column `name` has the first row of each group in the column `target`, and the end of the last group.
+    """
+    columns.require_offsets(name, groups)
+    first, end = (columns[name][groups + i].astype(np.int64) for i in (0, 1))
+    if groups.size and (np.any(first > end) or int(first.min()) < 0 or int(end.max()) > columns[target].size):
+        raise columns.damaged(f"has damaged offsets ({name})")
+    return first, end

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.arrays import Integers
-from perikope.index.columns import Strings
 from perikope.index.segments import Segment
+from perikope.index.strings import Strings
 
 _SEPARATOR = b"\xff"
 """A byte that UTF-8 never contains. It stands before each text and after the last one."""

@@ -33,7 +33,8 @@ class Manifest:
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
     """The files with a document that was left out, because a document of another file has the same id.
 
-    Each is listed with these other files. If one of them changes, the file must be read again.
+    Each is listed with these other files. If one of them changes, the file must be read again. A file that was not read
+    completely is listed with itself: the next sync always reads it again.
     """
 
     @property

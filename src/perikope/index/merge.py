@@ -242,11 +242,15 @@ class _Merge:
 
     def _write_names(self, writer: ColumnWriter) -> None:
         pairs = list(zip(self.segments, self.alive, strict=True))
+        for segment in self.segments:
+            segment.document_ids.require_range(range(segment.documents))
         layout.write_document_ids(writer, [segment.document_ids[document] for segment, alive in pairs for document in alive.tolist()])
         rows_and_counts = [_live_rows(segment, "id", alive) for segment, alive in pairs]
         layout.write_offsets(writer, "document.first_id", np.concatenate([counts for _, counts in rows_and_counts]))
         self._write_rows(writer, "id.span", [rows for rows, _ in rows_and_counts])
         ids = [(segment.columns.strings("ids"), rows) for segment, (rows, _) in zip(self.segments, rows_and_counts, strict=True)]
+        for names, _ in ids:
+            names.require_range(range(len(names)))
         writer.write_strings("ids", [names[row] for names, rows in ids for row in np.arange(len(names))[rows].tolist()])
         sources: dict[tuple[bytes, bytes], int] = {}
         numbers = []

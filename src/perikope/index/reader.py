@@ -151,11 +151,10 @@ class _TermCache:
         rows = np.zeros((len(terms), _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
         for i, segment in enumerate(self._segments):
             numbers = segment.find_terms(names)
-            rows[:, :_COUNTS] += segment.term_counts(numbers).T
-            windows = segment.term_windows(numbers)
-            columns = (numbers, *windows, *(segment.numbers("window.first_posting", window) for window in windows))
+            bounds = segment.term_bounds(numbers)
+            rows[:, :_COUNTS] += segment.term_counts(numbers, bounds).T
             first = _COUNTS + i * _OF_SEGMENT
-            rows[:, first : first + _OF_SEGMENT] = np.stack(columns, axis=1)
+            rows[:, first : first + _OF_SEGMENT] = np.stack((numbers, *bounds), axis=1)
         return rows
 
 
@@ -235,6 +234,8 @@ class Snapshot:
         segment_of = np.searchsorted(self.first_document, documents, "right") - 1
         rows_of_segment = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
         local = [documents[rows] - self.first_document[i] for i, rows in enumerate(rows_of_segment)]
+        for segment, numbers in zip(self.segments, local, strict=True):
+            segment.named.require(numbers)
         longest = max((segment.document_ids.longest(numbers) for segment, numbers in zip(self.segments, local, strict=True)), default=0)
         if longest > _LONG_ID:
             ids = [self.document_id(number) for number in documents.tolist()]
@@ -242,8 +243,7 @@ class Snapshot:
         keys = np.zeros((-(-longest // 8), documents.size), np.uint64)
         for segment, rows, numbers in zip(self.segments, rows_of_segment, local, strict=True):
             names = segment.document_ids
-            segment.named.require(numbers)
-            keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
+            keys[:, rows] = pack_strings(names.unverified_ends, names.data, numbers, keys.shape[0])
         # Groups are usually small, since few documents have the same score.
         if documents.size > _FEW:
             order: Integers = order_runs(groups, keys, _SHORT_RUN)

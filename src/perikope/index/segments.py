@@ -16,9 +16,9 @@ import numpy as np
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.names import running_number
 from perikope.document.tree import Place
-from perikope.index.columns import ColumnFile
+from perikope.index.columns import ColumnFile, Expectation, rises
 from perikope.index.facets import Facets
-from perikope.index.first_touch import FirstTouch, joined_documents, postings_of_terms, trees_of_documents
+from perikope.index.first_touch import FirstTouch, joined_documents, offsets_at, postings_of_terms, trees_of_documents
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
@@ -108,6 +108,15 @@ class Segment:
         """One value of a column, verified when it is first read."""
         return self.columns.value(column, number)
 
+    def check_columns(self) -> None:
+        """Check all columns now that are otherwise checked when they are first read."""
+        for column in self.columns:
+            self.columns.whole(column)
+        stores = (self.text_store, self.record_store)
+        names = (self.terms, self.document_ids, self._ids, self._sources, self._source_hashes)
+        for strings in (*names, self.facets.field_names, self.facets.values, *(store.packed for store in stores)):
+            _ = strings.ends
+
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         """Return `make(segment, key)` from a cache of recently used results.
 
@@ -125,13 +134,17 @@ class Segment:
         """The number of each term (`language:term`) in the segment, or -1 if the segment does not have the term."""
         ends = np.cumsum([len(name) for name in names], dtype=np.int64)
         data = np.frombuffer(b"".join(names), np.uint8)
-        verification = self.columns.verification
-        numbers: Integers = find_names(
-            data, ends, self["term_of_name"], self.terms.ends, self.terms.data, *verification.blocks_of("terms.bytes")
-        )
+        verification, columns = self.columns.verification, ("term_of_name", "terms.ends", "terms.bytes")
+        if not verification.by_blocks:
+            _ = self["term_of_name"], self.terms.ends
+        blocks = [verification.blocks_of(column) for column in columns]
+        numbers: Integers = find_names(data, ends, self.columns["term_of_name"], self.terms.unverified_ends, self.terms.data, *blocks)
         if numbers[-1]:
-            # A damaged name may have led the search astray, so every name that was compared is verified.
-            verification.require_touched("terms.bytes")
+            # A damaged name may have led the search astray, so everything that was compared is verified.
+            for column in columns:
+                verification.require_touched(column)
+            if numbers[-1] < 0:
+                raise self.columns.damaged("has a damaged dictionary")
         return numbers[:-1]
 
     def terms_with_prefix(self, prefix: bytes) -> Array:
@@ -145,12 +158,28 @@ class Segment:
         first, end = (bisect_left(in_order, bound, key=name) for bound in (prefix, prefix + b"\xff"))
         return in_order[first:end]
 
-    def term_windows(self, terms: Integers) -> tuple[Integers, Integers]:
-        """The first window and the end window (exclusive) of each term, as two arrays.
+    def term_bounds(self, terms: Integers) -> Integers:
+        """The windows and postings of each term, as an array (4, terms).
 
-        Both are 0 for the term number -1. A window is a block of 65,536 document numbers, see `kernels/postings.py`.
+        The rows are first window, end window, first posting and end posting; ends are exclusive. All are 0 for the term
+        number -1. A window is a block of 65,536 document numbers, see `kernels/postings.py`.
         """
-        return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
+        bounds = np.zeros((4, terms.size), np.int64)
+        known = np.flatnonzero(terms >= 0)
+        if known.size:
+            windows = offsets_at(self.columns, "term.first_window", "window.number", terms[known])
+            bounds[:2, known] = windows
+            bounds[2:, known] = [self._first_postings(window) for window in windows]
+            if np.any(bounds[2] > bounds[3]):
+                raise self.columns.damaged("has damaged offsets (window.first_posting)")
+        return bounds
+
+    def _first_postings(self, windows: Integers) -> Integers:
+        """The first posting of each window; windows may be the end of all windows."""
+        if self.columns.verification.by_blocks:
+            self.columns.require_ranges(("window.first_posting",), windows, windows + 1)
+            return self.columns["window.first_posting"][windows].astype(np.int64)
+        return self["window.first_posting"][windows].astype(np.int64)
 
     def numbers(self, column: str, rows: Integers) -> Integers:
         """The values of a column at these rows, which must be verified; the value is 0 if the row is negative."""
@@ -159,16 +188,17 @@ class Segment:
             return np.zeros(rows.size, np.int64)
         return np.where(rows >= 0, values.take(rows, mode="clip"), 0).astype(np.int64)
 
-    def term_counts(self, terms: Integers) -> Integers:
+    def term_counts(self, terms: Integers, bounds: Integers | None = None) -> Integers:
         """The counts of each term without deleted documents, as an array (4, terms).
 
-        The rows are documents, occurrences, passages and occurrences in passages.
+        The rows are documents, occurrences, passages and occurrences in passages. Pass the `term_bounds` of the terms
+        if you have them.
         """
-        first, end = self.term_windows(terms)
+        _, _, first, end = self.term_bounds(terms) if bounds is None else bounds
         known = terms[terms >= 0]
         self.columns.require_ranges(("term.occurrences", "term.passages", "term.passage_occurrences"), known, known + 1)
         counts = np.stack([
-            self.numbers("window.first_posting", end) - self.numbers("window.first_posting", first),
+            end - first,
             *(self.numbers(f"term.{name}", terms) for name in ("occurrences", "passages", "passage_occurrences")),
         ])  # fmt: skip
         if self.tombstones:
@@ -421,7 +451,7 @@ class Segment:
         """
         self.posted.require(np.array([term]))
         first_window, end_window = self._windows(term)
-        first_posting = self["window.first_posting"][first_window : end_window + 1].astype(np.int64)
+        first_posting = self.columns["window.first_posting"][first_window : end_window + 1].astype(np.int64)
         inside = slice(int(first_posting[0]), int(first_posting[-1]))
         high = self.columns["window.number"][first_window:end_window].astype(np.uint32) << np.uint32(WINDOW_BITS)
         documents = np.repeat(high, np.diff(first_posting)) | self.columns["posting.document"][inside]
@@ -436,7 +466,9 @@ class Segment:
         return documents[alive], frequencies[alive]
 
     def _windows(self, term: int) -> tuple[int, int]:
-        return self._slice("term.first_window", term)
+        """The windows of a term whose postings were verified."""
+        first, end = self.columns["term.first_window"][term : term + 2].tolist()
+        return first, end
 
     def _size(self, column: str) -> int:
         return int(self.columns[column].size)
@@ -468,9 +500,9 @@ class Segment:
                 raise self.columns.damaged(f"has a column of the wrong type ({name})")
 
     def _check(self) -> None:
-        """Verify and check the offsets, and check the sizes that kernels rely on.
+        """Check the sizes that kernels rely on, and state what is checked when columns are first read.
 
-        The values in other columns are verified and checked when they are read.
+        This takes the same time for all segments.
         """
         terms = len(self.terms)
         offset_columns = [
@@ -495,31 +527,40 @@ class Segment:
             offset_columns.append(("window.first_part", "part_frequency", self._size("window.number")))
             sizes += [("posting.parts", self._size("posting.document")), ("document.part_length", self.documents * len(self.parts))]
         for name, target, count in offset_columns:
-            values = self[name]
-            rising = bool(np.all(values[:-1] <= values[1:]))
-            if values.size != count + 1 or values[0] != 0 or values[-1] != self._size(target) or not rising:
+            values = self.columns[name]
+            if values.size != count + 1 or values[0] != 0 or values[-1] != self._size(target):
                 raise self.columns.damaged(f"has damaged offsets ({name})")
+            self.columns.expect(name, rises, "has damaged offsets")
         for name, count in sizes:
             if self._size(name) != count:
                 raise self.columns.damaged(f"has a column of the wrong size ({name})")
-        # The stop term has an empty name, so it sorts first.
-        if not terms or self.terms[STOP] or self["term_of_name"][0] != STOP or int(self["term_of_name"].max()) >= terms:
-            raise self.columns.damaged("has a damaged dictionary")
-        self._check_documents()
-
-    def _check_documents(self) -> None:
-        tokens, lengths = self["document.tokens"], self["document.length"]
-        codes, sources = self["document.first_code"], len(self._sources)
-        if (
-            np.any(tokens > codes[1:] - codes[:-1])
-            or np.any(lengths > tokens)
-            or int(lengths.sum(dtype=np.int64)) != self.columns.facts["indexed_tokens"]
-            or self._size("passage.section") != self.columns.facts["passages"]
-            or len(self._source_hashes) != sources
-            or np.any(self["document.source"] >= sources)
-            or np.any(self["document_of_hash"] >= self.documents)
-        ):
+        # The stop term has an empty name, so it sorts first. These values are not verified: a block also has values of
+        # other columns, and their damage must not keep a segment from being opened.
+        if not terms or self.terms.unverified_ends[STOP] or self.columns["term_of_name"][0] != STOP:
+            raise self.columns.damaged("has a damaged dictionary (terms.ends or term_of_name)")
+        if self._size("passage.section") != self.columns.facts["passages"] or len(self._source_hashes) != len(self._sources):
             raise self.columns.damaged("has damaged documents")
+        self.columns.expect("term_of_name", _below(terms), "has a damaged dictionary")
+        self.columns.expect("document.source", _below(len(self._sources)), "has damaged documents")
+        self.columns.expect("document_of_hash", _below(self.documents), "has damaged documents")
+        self.columns.expect("document.tokens", _have_codes, "has damaged documents")
+        self.columns.expect("document.length", _are_lengths, "has damaged documents")
+
+
+def _below(limit: int) -> Expectation:
+    """Whether all values of a column are below a limit."""
+    return lambda _, values: not values.size or int(values.max()) < limit
+
+
+def _have_codes(columns: ColumnFile, tokens: Array) -> bool:
+    """Whether no document has more tokens than codes of tokens."""
+    codes = columns.whole("document.first_code")
+    return not np.any(tokens > codes[1:] - codes[:-1])
+
+
+def _are_lengths(columns: ColumnFile, lengths: Array) -> bool:
+    """Whether no document has more indexed tokens than tokens, and all together have those of the facts."""
+    return not np.any(lengths > columns.whole("document.tokens")) and int(lengths.sum(dtype=np.int64)) == columns.facts["indexed_tokens"]
 
 
 def _make(segment: ref[Segment], make: Callable[[Segment, Any], Any], key: Hashable) -> Any:

@@ -10,7 +10,8 @@ import zstandard
 
 from perikope.core.arrays import Array
 from perikope.core.errors import IndexFormatError
-from perikope.index.columns import ColumnFile, ColumnWriter, Strings, narrow
+from perikope.index.columns import ColumnFile, ColumnWriter, narrow, rises
+from perikope.index.strings import Strings
 
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
@@ -94,21 +95,21 @@ class Store:
     """Reads byte strings by number; safe to use from many threads. Recently used blocks are cached decompressed."""
 
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
-        self._name = f"{columns.path}: {name}"
-        self._ends = columns.whole(f"{name}.ends")
-        self._first = columns.whole(f"{name}.block_first")
+        self._name, self._columns, self._strings = name, columns, strings
         # Every block has a checksum of its own, which is verified when it is decompressed.
-        self._blocks = columns.strings(f"{name}.blocks", verified=False)
-        rising = bool(np.all(self._ends[:-1] <= self._ends[1:]) and np.all(self._first[:-1] < self._first[1:]))
-        complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
-        if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):
-            raise IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")
+        self.packed = columns.strings(f"{name}.blocks", verified=False)
+        first = columns[f"{name}.block_first"]
+        complete = columns[f"{name}.ends"].size == strings and first.size == len(self.packed) and bool(strings) == bool(first.size)
+        if not complete or (strings and (first[0] != 0 or first[-1] >= strings)):
+            raise columns.damaged(f"has a damaged store ({name})")
+        columns.expect(f"{name}.ends", rises, "has damaged offsets")
+        columns.expect(f"{name}.block_first", _rises_strictly, "has damaged offsets")
         # No lock is needed: `lru_cache` is safe with threads, and in a child that was forked while another thread was
         # reading. The cached function does not refer to the store, so the store is freed as soon as it is not used.
-        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(partial(_unpack, self._name, self._blocks, self._first, self._ends))
+        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(partial(_unpack, name, self.packed, columns))
 
     def __len__(self) -> int:
-        return int(self._ends.size)
+        return self._strings
 
     def __getitem__(self, number: int) -> bytes:
         block = int(np.searchsorted(self._first, np.uint32(number), "right")) - 1
@@ -116,13 +117,23 @@ class Store:
         return self._block(block)[_end(self._ends, number - 1) - begin : _end(self._ends, number) - begin]
 
     @property
+    def _ends(self) -> Array:
+        """The end of each string in the joined strings of all blocks."""
+        return self._columns.whole(f"{self._name}.ends")
+
+    @property
+    def _first(self) -> Array:
+        """The first string of each block."""
+        return self._columns.whole(f"{self._name}.block_first")
+
+    @property
     def blocks(self) -> int:
         """The number of compressed blocks."""
-        return len(self._blocks)
+        return len(self.packed)
 
     def raw_block(self, block: int) -> tuple[bytes, range]:
         """The compressed data of a block, and the range of the numbers of its strings."""
-        return self._blocks[block], _strings_of(block, self._first, len(self))
+        return self.packed[block], _strings_of(block, self._first, len(self))
 
     def lengths(self, strings: range) -> list[int]:
         """The lengths in bytes of the strings with these numbers."""
@@ -143,8 +154,13 @@ def _end(ends: Array, number: int) -> int:
     return int(ends[number]) if number >= 0 else 0
 
 
-def _unpack(name: str, blocks: Strings, first: Array, ends: Array, block: int) -> bytes:
-    """Decompress a block; `name` names the store in errors."""
+def _rises_strictly(_: ColumnFile, values: Array) -> bool:
+    return not np.any(values[:-1] >= values[1:])
+
+
+def _unpack(name: str, blocks: Strings, columns: ColumnFile, block: int) -> bytes:
+    """Decompress a block of the store with this name."""
+    first, ends = columns.whole(f"{name}.block_first"), columns.whole(f"{name}.ends")
     strings = _strings_of(block, first, ends.size)
     size = _end(ends, strings[-1]) - _end(ends, strings[0] - 1)
     data = blocks[block]
@@ -154,4 +170,5 @@ def _unpack(name: str, blocks: Strings, first: Array, ends: Array, block: int) -
             raise zstandard.ZstdError("the block and the index state different sizes")
         return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
-        raise IndexFormatError(f"{name} is damaged in block {block} ({error}): restore the index from a copy or build it again") from None
+        place = f"{columns.path}: {name}"
+        raise IndexFormatError(f"{place} is damaged in block {block} ({error}): restore the index from a copy or build it again") from None

@@ -70,6 +70,13 @@ if _DIRECTORY is None:
     warnings.warn("perikope: no writable cache folder, so each process compiles kernels again; set PERIKOPE_CACHE", stacklevel=2)
 else:
     numba.config.CACHE_DIR = _DIRECTORY  # type: ignore[attr-defined]
+    _asked = os.environ.get("PERIKOPE_CACHE")
+    if _asked and Path(_asked) / "perikope" not in Path(_DIRECTORY).parents:
+        warnings.warn(
+            f"perikope: PERIKOPE_CACHE={_asked[:100]} cannot be used, since it is not writable or others may write to it; kernels are "
+            f"cached in {_DIRECTORY}",
+            stacklevel=2,
+        )
 
 if hasattr(os, "register_at_fork"):
     # If a process forked while another thread is compiling, the child would inherit a locked lock and wait for ever.

@@ -136,9 +136,9 @@ def note_on_language(snapshot: Snapshot, text: str, searched: Searched) -> str:
         return [code for code in codes if contains_any(snapshot, terms_of_words(snapshot, content, code))]
 
     if searched.is_unclear and len(found := holding(snapshot.languages)) > 1:
-        return f"searched in {_listed(found)}, since the language of the query is unclear; --language {found[0]} searches one of them"
+        return f"searched in {_listed(found)}, since the language of the query is unclear; language='{found[0]}' searches one of them"
     if found := holding(searched.fallback):
-        return f"searched in {language_name(chosen)}; --language all searches {_listed(found)} too"
+        return f"searched in {language_name(chosen)}; language='all' searches {_listed(found)} too"
     return ""
 
 

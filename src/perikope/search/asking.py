@@ -197,14 +197,14 @@ def _notes_on_syntax(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, .
     """
     if syntax == "words":
         found = _OPERATOR.search(text)
-        return (f"{found[1]} is read as a plain word; --syntax boolean reads it as an operator",) if found else ()
+        return (f"{found[1]} is read as a plain word; syntax='boolean' reads it as an operator",) if found else ()
     notes = []
     for code in codes_in(text):
         field = next((field for field in code_fields(snapshot) if _has_document(snapshot, parse_filter(f"{field}={code}"))), None)
         if field is not None:
             notes.append(
                 f"with syntax {syntax}, {code} is a word of the text, not a classification code; "
-                f"use the filter {field}={code} or {field}!={code} (--filter), or plain words (--syntax words)"
+                f"use filter='{field}={code}' or filter='{field}!={code}', or plain words with syntax='words'"
             )
     return tuple(notes)
 

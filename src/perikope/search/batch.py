@@ -248,7 +248,7 @@ def _note_on_languages(searched: Counter[str]) -> str:
     """A sentence that counts topics by the language that was detected; the empty code counts all other topics."""
     counted = [f"{number} in {language_name(code)}" for code, number in sorted(searched.items()) if code]
     others = [f"{searched['']} in all languages or in the given one"] if searched[""] else []
-    return f"topics were searched in their languages: {', '.join([*counted, *others])}; --language sets the language of all topics"
+    return f"topics were searched in their languages: {', '.join([*counted, *others])}; language='CODE' sets the language of all topics"
 
 
 def _notes_in_common(snapshot: Snapshot, options: SearchOptions) -> tuple[str, ...]:

@@ -49,6 +49,14 @@ def test_a_folder_that_others_can_write_is_not_trusted(tmp_path):
     assert str(tmp_path / "perikope") not in run(PERIKOPE_CACHE=str(tmp_path), HOME=str(tmp_path / "home")).stdout
 
 
+@pytest.mark.parametrize("asked", ["/proc/nowhere", "/dev/null"])
+def test_a_note_says_that_the_cache_is_not_where_it_is_asked_for(tmp_path, asked):
+    done = run(PERIKOPE_CACHE=asked, HOME=str(tmp_path))
+    assert done.stdout.startswith("['a', 'pump'] " + str(tmp_path))
+    assert done.stderr.count(f"perikope: PERIKOPE_CACHE={asked} cannot be used") == 1
+    assert f"kernels are cached in {tmp_path}" in done.stderr
+
+
 def test_a_link_is_not_followed_to_somebody_elses_folder(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "perikope").symlink_to(tmp_path / "other")

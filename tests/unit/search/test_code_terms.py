@@ -101,7 +101,7 @@ def test_a_boolean_query_with_a_code_says_that_it_is_a_word(index, syntax):
     (note,) = index.search("brine f04d 25/08", syntax=syntax).notes
     assert note == (
         f"with syntax {syntax}, F04D25/08 is a word of the text, not a classification code; "
-        "use the filter ipc=F04D25/08 or ipc!=F04D25/08 (--filter), or plain words (--syntax words)"
+        "use filter='ipc=F04D25/08' or filter='ipc!=F04D25/08', or plain words with syntax='words'"
     )
     assert found(index, "brine", filter=["ipc=F04D25/08"], syntax=syntax) == ["b"]
     assert set(found(index, "brine", filter=["ipc!=F04D25/08"], syntax=syntax)) == {"a", "c"}

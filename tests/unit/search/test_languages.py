@@ -210,12 +210,12 @@ def test_a_note_says_which_language_was_searched(index):
     def notes(query, **options):
         return [note for note in index.search(query, **options).notes if note.startswith("searched in")]
 
-    assert notes("Pumpe mit einer Kupplung") == ["searched in German; --language all searches en too"]
-    assert notes("the rotor with a cover") == ["searched in English; --language all searches de and fr too"]
+    assert notes("Pumpe mit einer Kupplung") == ["searched in German; language='all' searches en too"]
+    assert notes("the rotor with a cover") == ["searched in English; language='all' searches de and fr too"]
     assert notes("the cover of a housing") == [], "no other language has these words"
     for options in ({"language": "all"}, {"language": "en"}):
         assert notes(ENGLISH, **options) == []
-    unclear = "searched in en, de and fr, since the language of the query is unclear; --language en searches one of them"
+    unclear = "searched in en, de and fr, since the language of the query is unclear; language='en' searches one of them"
     assert notes("rotor") == [unclear]
 
 

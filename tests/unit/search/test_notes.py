@@ -20,7 +20,7 @@ def index():
 )
 def test_operators_in_plain_words_are_noted(index, query, operator):
     notes = index.search(query).notes
-    expected = f"{operator} is read as a plain word; --syntax boolean reads it as an operator"
+    expected = f"{operator} is read as a plain word; syntax='boolean' reads it as an operator"
     assert [note for note in notes if "plain word" in note] == ([expected] if operator else [])
     if operator == "AND":
         assert not any("plain word" in note for note in index.search(query, syntax="boolean").notes)

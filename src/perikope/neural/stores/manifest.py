@@ -7,7 +7,7 @@ store.json            the manifest
 write.lock            the lock of the process that updates the store
 encoder-STAMP         the encoder
 codebooks-STAMP       the codebook of each matrix
-batch-STAMP           the vectors of the documents that one update has encoded
+batch-STAMP           the vectors of the documents that one update has encoded, or of several merged batches
 locations-STAMP       where the vectors of each document are, as of the last update
 
 Version 3 had no checksum. Its encoder and codebooks had fixed names, and its locations were single files.
@@ -66,7 +66,7 @@ class StoreManifest:
     codebooks: str
     """The folder of the codebooks; empty for the folder of the store, as in version 3."""
     files: tuple[str, ...]
-    """The folders of vectors, one per update."""
+    """The folders of vectors."""
     keys: str
     rows: str
     segments: Mapping[str, Mapping[str, Any]]

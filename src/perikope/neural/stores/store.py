@@ -1,10 +1,10 @@
 """A store of vectors: the vectors of all passages of an index, computed once, packed, and mapped into memory.
 
-A store is a folder `neural/NAME` of the index. It holds a copy of the encoder, one folder of vectors per update
-(`update`), and a manifest that is replaced atomically. The key of a document is a hash of everything that its vectors
-depend on. So a document is encoded only once, even if segments are merged. The location of a document's vectors is the
-number of a file and the number of the document in this file. Each update saves the locations of all documents by
-segment, so that a search does not compute keys.
+A store is a folder `neural/NAME` of the index. It holds a copy of the encoder, folders of vectors (`update` adds one,
+`merging` joins some), and a manifest that is replaced atomically. The key of a document is a hash of everything that
+its vectors depend on. So a document is encoded only once, even if segments are merged. The location of a document's
+vectors is the number of a file and the number of the document in this file. Each update saves the locations of all
+documents by segment, so that a search does not compute keys.
 
 The kind of a store says which vectors it has: one per token (`tokens`); one per token in the context of the document,
 by graph attention (`context`), with late fusion also those of the passage alone; one per passage (`pooled`); or one per
@@ -204,8 +204,17 @@ class VectorStore:
                     f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}, because the index has "
                     f"changed; update the store with {self.updated_by(snapshot.folder)}"
                 )
-            coded.append(self._files[file].document(number_in_file, matrix))
+            coded.append(self.packed(file, number_in_file, matrix))
         return PackedVectors.of(self.codebooks[matrix], coded)
+
+    def packed(self, file: int, number: int, matrix: str) -> CodedDocument:
+        """The packed vectors of a document, by the number of its file and its number in the file."""
+        return self._files[file].document(number, matrix)
+
+    @property
+    def documents_of_files(self) -> list[int]:
+        """The number of documents in each file, including those that the index no longer has."""
+        return [file.documents for file in self._files]
 
     def rows_of(self, snapshot: Snapshot, segment: Segment) -> Integers:
         """The location of each document of a segment: the number of its file, and its number in the file.

@@ -18,6 +18,7 @@ from perikope.core import files
 from perikope.core.array_files import hash_of
 from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import UsageError
+from perikope.core.files import writing
 from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
@@ -25,11 +26,13 @@ from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.stores import manifest as manifests
 from perikope.neural.stores.codebook import Code, Codebook, damaged
 from perikope.neural.stores.manifest import BATCH, CODEBOOKS, ENCODER, LOCATIONS, VECTORS, Kind, StoreManifest
+from perikope.neural.stores.merging import batches_to_merge, copied
 from perikope.neural.stores.store import VectorStore, document_key, written_passages
 from perikope.neural.stores.writing import (
     KEYS_FILE,
     ROWS_FILE,
     Encoded,
+    packed,
     segment_file,
     write_batch,
     write_codebooks,
@@ -147,8 +150,9 @@ def update_store_from(
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
-    files.make_folder(folder)
-    with take_lock(folder, advice=""):
+    with writing(folder):
+        files.make_folder(folder)
+    with writing(folder), take_lock(folder, advice=""):
         return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, seed).run(save_encoder)
 
 
@@ -183,9 +187,11 @@ class _Update:
         entries = list(old.manifest.files) if old is not None else []
         codebooks, ready = self._codebooks(fitted, new)
         books_in = fitted.manifest.codebooks if fitted is not None else self._write(CODEBOOKS, partial(write_codebooks, codebooks))
+        if old is not None:
+            self._merge(old, location_of_key, entries, 1 if new else 0)
         if new:
             encoded = self._encoded(list(new.values()), ready)
-            entries.append(self._write(BATCH, partial(write_batch, codebooks, encoded)))
+            entries.append(self._write(BATCH, partial(write_batch, codebooks, packed(codebooks, encoded))))
             location_of_key |= {key: (len(entries) - 1, number) for number, key in enumerate(new)}
         # Files without documents are dropped; the others keep their order.
         used = sorted({file for file, _ in location_of_key.values()})
@@ -238,6 +244,21 @@ class _Update:
             files.sync_folder(self.folder)
         for path in found:
             files.remove_any_unless_held(path)
+
+    def _merge(self, old: VectorStore, location_of_key: dict[bytes, tuple[int, int]], entries: list[str], new: int) -> None:
+        """Merge batches of the old store if there are too many, or if most of their documents are gone.
+
+        The merged batch is added to `entries`, and `location_of_key` gets the new locations. `new` is the number of
+        batches that the update adds.
+        """
+        held = old.documents_of_files
+        live = np.bincount(np.array([file for file, _ in location_of_key.values()], np.int64), minlength=len(held)).tolist()
+        merged = set(batches_to_merge(held, live, new))
+        moved = sorted((location, key) for key, location in location_of_key.items() if location[0] in merged)
+        if moved:
+            documents = copied(old, [location for location, _ in moved])
+            entries.append(self._write(BATCH, partial(write_batch, old.codebooks, documents)))
+            location_of_key |= {key: (len(entries) - 1, number) for number, (_, key) in enumerate(moved)}
 
     def _encoder(self, old: VectorStore | None, save: Callable[[Path], None] | None) -> str:
         """The name of the folder of the encoder, which is written if the store has none."""

@@ -5,7 +5,7 @@ Each function makes a folder under a temporary name. The update gives it its nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,23 +38,30 @@ def write_codebooks(codebooks: Mapping[str, Codebook], folder: Path) -> None:
         save_array(folder / f"{matrix}-levels.npy", book.levels)
 
 
-def write_batch(codebooks: Mapping[str, Codebook], documents: Iterable[Sequence[Encoded]], folder: Path) -> None:
-    """Pack and write the vectors of documents, given as one list of passages per document."""
+def packed(codebooks: Mapping[str, Codebook], documents: Iterable[Sequence[Encoded]]) -> Iterator[list[CodedDocument]]:
+    """Pack the vectors of documents, given as one list of passages per document; see `write_batch`."""
+    for passages in documents:
+        position: Unsigned16 = np.concatenate([np.zeros(0, np.uint16), *(passage.position for passage in passages)]).astype(np.uint16)
+        count: Unsigned16 = np.array([passage.position.size for passage in passages], np.uint16)
+        rows = [_packed(book, [passage.matrices[i] for passage in passages]) for i, book in enumerate(codebooks.values())]
+        yield [CodedDocument(rows_of_matrix, position, count) for rows_of_matrix in rows]
+
+
+def write_batch(codebooks: Mapping[str, Codebook], documents: Iterable[Sequence[CodedDocument]], folder: Path) -> None:
+    """Write the packed vectors of documents, given as one list per document, with one item per matrix."""
     folder.mkdir()
     positions: list[Unsigned16] = []
     counts: list[Unsigned16] = []
     checksums: list[list[int]] = []
     with ExitStack() as stack:
         writers = {name: stack.enter_context(RowWriter(folder / f"{name}.npy", book.bytes_per_vector)) for name, book in codebooks.items()}
-        for passages in documents:
-            position: Unsigned16 = np.concatenate([np.zeros(0, np.uint16), *(passage.position for passage in passages)]).astype(np.uint16)
-            count: Unsigned16 = np.array([passage.position.size for passage in passages], np.uint16)
-            rows = [_packed(book, [passage.matrices[i] for passage in passages]) for i, book in enumerate(codebooks.values())]
-            for writer, rows_of_matrix in zip(writers.values(), rows, strict=True):
-                writer.write(rows_of_matrix)
-            checksums.append([checksum_of(CodedDocument(rows_of_matrix, position, count)) for rows_of_matrix in rows])
-            positions.append(position)
-            counts.append(count)
+        for coded in documents:
+            for writer, of_matrix in zip(writers.values(), coded, strict=True):
+                writer.write(of_matrix.rows)
+            checksums.append([checksum_of(of_matrix) for of_matrix in coded])
+            # All matrices of a document have vectors for the same tokens.
+            positions.append(coded[0].position)
+            counts.append(coded[0].count)
     first_passage = np.cumsum([0, *(count.size for count in counts)], dtype=np.int64)
     save_array(folder / "positions.npy", np.concatenate([np.zeros(0, np.uint16), *positions]))
     save_array(folder / "counts.npy", np.concatenate([np.zeros(0, np.uint16), *counts]))
