@@ -1,7 +1,7 @@
 """A load generator: sends searches to a server on this machine, and prints what it measured as JSON.
 
-    python -m benchmarks.load PORT FILE --clients 16 --seconds 10            closed loop: each client waits for its answer
-    python -m benchmarks.load PORT FILE --rate 50 --seconds 10 --clients 64  open loop: requests come by a Poisson process
+    python -m benchmarks.load PORT FILE --clients 16 --seconds 10   closed loop: each client waits for its answer
+    python -m benchmarks.load PORT FILE --rate 50 --seconds 10      open loop: requests come by a Poisson process
 
 FILE has one path per line, such as /indexes/ei/search?query=pump. Every path is asked for once before any is repeated.
 In the open loop, the latency of a request counts from the moment when it should have been sent.

@@ -1,4 +1,4 @@
-"""Throughput and latency of `perikope serve`, beside the library without HTTP and a minimal FastAPI endpoint over tantivy.
+"""Throughput and latency of `perikope serve`, beside the library without HTTP and a FastAPI endpoint over tantivy.
 
     python -m benchmarks serving INDEX TOPICS [--seconds N] [--clients 1 16 64] [--models bm25 best] [--soak MINUTES]
 
@@ -211,10 +211,10 @@ COLUMNS = ("", "clients", "answers/s", "p50 ms", "p99 ms", "bytes", "p99 × answ
 def row(name: str, result: dict) -> list[str]:
     refused = sum(count for status, count in result["statuses"].items() if status != "200")
     bound = result["p99"] * result["per_second"] / result["clients"]
-    return [
-        name, str(result["clients"]) if not result["rate"] else f"{result['rate']:.0f}/s", f"{result['per_second']:.1f}", milliseconds(result["p50"]),
-        milliseconds(result["p99"]), f"{result['bytes']:,.0f}", f"{bound:.2f}" if not result["rate"] else "–", str(refused), f"{result['cpu']:.2f}",
-    ]  # fmt: skip
+    asked = f"{result['rate']:.0f}/s" if result["rate"] else str(result["clients"])
+    times = (milliseconds(result["p50"]), milliseconds(result["p99"]))
+    relative = "–" if result["rate"] else f"{bound:.2f}"
+    return [name, asked, f"{result['per_second']:.1f}", *times, f"{result['bytes']:,.0f}", relative, str(refused), f"{result['cpu']:.2f}"]
 
 
 def measure(index: Path, queries: list[str], model: str, clients: Sequence[int], seconds: float, folder: Path) -> Table:

@@ -77,3 +77,12 @@ def test_the_architecture_page_links_to_files_that_are_there():
     links = re.findall(r"\]\(((?:src|tests|docs)/[^)#]*)", (root / "ARCHITECTURE.md").read_text("utf-8"))
     assert links
     assert [link for link in links if not (root / link).exists()] == []
+
+
+def test_help_loads_neither_numpy_nor_numba():
+    code = (
+        "import sys; from perikope import cli; assert cli._run(['--help']) == 0;"
+        "print([m for m in ('numpy', 'numba', 'lxml') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

@@ -90,7 +90,7 @@ def search_options(*, without: Collection[str] = (), help: dict[str, str] | None
     """
 
     def decorate(command: F) -> F:
-        base = SearchOptions.of(defaults)
+        base = SearchOptions.declared_with(defaults)
         options = [option for group in GROUPS for option in OPTIONS.values() if option.group == group and option.name not in without]
 
         @wraps(command)

@@ -117,11 +117,17 @@ class Options(Declared):
         defaults: Own = _defaults(cast(Any, cls))
         return defaults.updated(given)
 
+    @classmethod
+    def declared_with(cls: type[Own], defaults: Mapping[str, Any]) -> Own:
+        """Options with other defaults, which the program declares. They are not checked: that would import parsers."""
+        own: Own = _defaults(cast(Any, cls))
+        return own._with(defaults)
+
     def updated(self: Own, given: Mapping[str, Any]) -> Own:
         """Return a copy with the given values changed. Only the given values are checked."""
-        if not given:
-            return self
-        checked = checked_options(type(self), given)
+        return self._with(checked_options(type(self), given)) if given else self
+
+    def _with(self: Own, checked: Mapping[str, Any]) -> Own:
         # `dataclasses.replace` would check and set forty fields, which is too slow: every search calls this method.
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
