@@ -247,7 +247,7 @@ def test_other_guards_are_another_training(files, tmp_path, capsys, train):
     other = write_collection(tmp_path / "other", ["heat", "fluid"])
     assert train()[0] == 0
     assert "guarding_topics" in train("--guard", *other)[2]
-    assert "guard 1.0" in train("--no-guard")[2]
+    assert "guard 2.0" in train("--no-guard")[2]
 
 
 def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path):

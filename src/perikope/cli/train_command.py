@@ -182,7 +182,7 @@ _GROUPS = {
 )  # fmt: skip
 @click.option("--no-guard", is_flag=True, help="Train without a guard and keep all trained weights, as in the paper.")
 @click.option(
-    "--guard-strength", "guard", default=1.0, show_default=True, type=click.FloatRange(0), metavar="W",
+    "--guard-strength", "guard", default=2.0, show_default=True, type=click.FloatRange(0), metavar="W",
     help="Weight of the term that keeps scores on self-made topics and on texts made of words near those of the untrained encoder. "
     "0 leaves it out.",
 )  # fmt: skip

@@ -31,7 +31,7 @@ from perikope.neural.word_texts import of_words
 
 WORDS = "words"
 """Name of the texts made of words in `guarding_collections`."""
-STRENGTH = 1.0
+STRENGTH = 2.0
 """Default weight of the term in the loss."""
 TOLERANCE = 0.03
 """Default loss, in units of the measure, that a guarded ranker may have on each measured set of topics."""
