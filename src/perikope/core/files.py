@@ -8,6 +8,7 @@ is durable once the folder is synced. Files that are no longer needed are remove
 | `replacing` | the caller, as text; a name that ends in `.gz` is compressed |
 | `replacing_binary` | the caller, as bytes |
 | `replacing_path` | a library that takes the path of a file or a folder |
+| `copy`, `link` | nobody: the content is that of another file |
 | `put_in_place` | nobody: the file is already written, under another name in the same file system |
 | `NewFile` | the caller, to a name that no other file refers to yet |
 """
@@ -34,6 +35,8 @@ MANIFEST_FILE = "manifest.json"
 """The name of the file that every index has."""
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
+_PIECE, _AT_ONCE = 1 << 20, 1 << 30
+"""Number of bytes that are copied at once: through memory, and by the operating system."""
 _ATTEMPTS, _PAUSE = 50, 0.02
 """Number of attempts, and seconds between them, if Windows refuses access while another process has the file open."""
 
@@ -63,6 +66,30 @@ class NewFile(io.RawIOBase):
         self._file.seek(0)
         self._file.write(data)
         self._file.seek(0, os.SEEK_END)
+
+    def copy_from(self, source: BinaryIO) -> None:
+        """Append the content of an open file, from its start.
+
+        The operating system copies, if it can. On file systems that share blocks (Btrfs, XFS, APFS …) it copies none.
+        """
+        self._file.flush()
+        at = self._copied_by_system(source.fileno()) if hasattr(os, "copy_file_range") else 0
+        source.seek(at)
+        self.size += at
+        while piece := source.read(_PIECE):
+            self.write(piece)
+
+    def _copied_by_system(self, source: int) -> int:
+        """Copy an open file without reading it into memory. Returns the number of bytes that were copied."""
+        at = 0
+        try:
+            while done := os.copy_file_range(source, self._file.fileno(), _AT_ONCE, at):
+                at += done
+        except OSError as error:
+            # Other file systems, and systems that lack the call, are no failure: the rest is read and written.
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+                raise
+        return at
 
     def finish(self) -> None:
         """Make the content durable and close the file."""
@@ -167,6 +194,40 @@ def put_in_place(finished: Path, path: Path) -> None:
     _sync_content(finished)
     rename(finished, target)
     sync_folder(target.parent)
+
+
+def copy(source: BinaryIO, target: Path, check: Callable[[Path], None]) -> int:
+    """Copy an open file to `target`, which gets its name after the content is durable; returns the size in bytes.
+
+    `check` is called with the path of the finished copy and raises an error if it is damaged. The new name is durable
+    once the folder is synced.
+    """
+    file = NewFile(temporary_path(target))
+    try:
+        file.copy_from(source)
+        file.finish()
+        check(file.path)
+        rename(file.path, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.discard()
+        raise
+    return file.size
+
+
+def link(source: Path, target: Path, check: Callable[[Path], None]) -> int:
+    """Give a file a second name in the same file system; otherwise like `copy`."""
+    temporary = temporary_path(target)
+    os.link(source, temporary)
+    try:
+        check(temporary)
+        size = temporary.stat().st_size
+        rename(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+        raise
+    return size
 
 
 def is_temporary(name: str) -> bool:

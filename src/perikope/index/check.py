@@ -10,6 +10,7 @@ import numpy as np
 from perikope.core.errors import IndexFormatError
 from perikope.core.locks import LOCK_FILE
 from perikope.index import manifest as manifests
+from perikope.index.backup_record import RECORD
 from perikope.index.columns import ColumnFile
 from perikope.index.facets import FacetBuilder
 from perikope.index.manifest import Manifest
@@ -54,7 +55,7 @@ def check(folder: Path) -> CheckReport:
 def _check(folder: Path, manifest: Manifest) -> CheckReport:
     problems: list[str] = []
     readable = total = 0
-    known = {manifests.FILE, LOCK_FILE, TABLES, STORES}
+    known = {manifests.FILE, LOCK_FILE, TABLES, STORES, RECORD}
     for entry in manifest.segments:
         known |= {entry["file"], entry.get("deleted", {}).get("file", entry["file"])}
         deleted = entry.get("deleted", {}).get("documents", 0)

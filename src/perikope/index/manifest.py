@@ -74,6 +74,12 @@ def load(folder: Path) -> Manifest:
 
 def replace(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of an index, atomically and durably."""
+    with files.replacing_binary(folder / FILE) as file:
+        file.write(encoded(manifest))
+
+
+def encoded(manifest: Manifest) -> bytes:
+    """The content of the file of a manifest."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "generation": manifest.generation,
@@ -83,8 +89,7 @@ def replace(folder: Path, manifest: Manifest) -> None:
     }
     if manifest.left_out:
         content["left_out"] = dict(manifest.left_out)
-    with files.replacing_binary(folder / FILE) as file:
-        file.write(json.dumps(with_checksum(content), ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+    return json.dumps(with_checksum(content), ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
 
 
 def _sound(manifest: Manifest) -> bool:
