@@ -10,7 +10,7 @@ import orjson
 
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import Option
-from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
+from perikope.core.values import Lines, NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.service.operations import GivenOptions, Operation
 
 MAX_PARAMETERS = 1000
@@ -28,7 +28,14 @@ def read_body(operation: Operation, body: bytes) -> GivenOptions:
         raise UsageError(f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise UsageError("the body must be a JSON object with the options of the operation")
-    return _given(operation, values)
+    known = operation.parameters
+    return _given(operation, {name: _as_whole(known.get(name), value) for name, value in values.items()})
+
+
+def _as_whole(option: Option | None, value: Any) -> Any:
+    """A number without a fraction as a whole number where one is expected: JSON does not tell 1.0 from 1."""
+    is_whole = option is not None and isinstance(option.kind, Whole)
+    return int(value) if is_whole and isinstance(value, float) and value.is_integer() else value
 
 
 def read_query_string(operation: Operation, text: str) -> GivenOptions:
@@ -57,7 +64,7 @@ def _given(operation: Operation, values: Mapping[str, Any]) -> GivenOptions:
 def _from_text(option: Option, texts: Sequence[str]) -> Any:
     """The value of an option that is written as text."""
     kind = option.kind
-    if kind.many and not isinstance(kind, NamesOrAll):
+    if (kind.many and not isinstance(kind, NamesOrAll)) or isinstance(kind, Lines):
         return list(texts)
     if len(texts) > 1 and not isinstance(kind, NamesOrAll):
         raise UsageError(f"{option.name} is given {len(texts)} times; give it once")
