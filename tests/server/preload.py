@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import perikope.cli  # noqa: F401
+import perikope.cli
 import perikope.server.handler
 import perikope.server.writer  # noqa: F401
 from perikope import Index

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,19 +148,21 @@ class LiveServer:
 class ServerProcess:
     """`perikope serve`, with what it loads before it is ready reduced to `tests.server.preload`."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str) -> None:
+        self._mark = f"PERIKOPE_TEST_SERVER={uuid.uuid4().hex}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.server.program", *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=self._log,
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}, text=True,
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **dict([self._mark.split("=")])}, text=True,
         )  # fmt: skip
         self.known: set[int] = {self.pid}
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         if found is None:
-            self._process.kill()
-            raise AssertionError(f"the server did not start: {line!r} {self.log_text()}")
+            message = f"the server did not start: {line!r} {self.log_text()}"
+            self.__exit__()
+            raise AssertionError(message)
         self.port = int(found.group(1))
 
     @property
@@ -203,14 +206,12 @@ class ServerProcess:
         return [json.loads(line) for line in self.log_text().splitlines()]
 
     def processes(self) -> dict[str, list[int]]:
-        """The ids of the processes below the server: `forkserver`, and `forked` (readers and the writer)."""
-        below, found = {self.pid}, {"forkserver": [], "forked": []}  # type: ignore[var-annotated]
-        for pid, parent, command in _all_processes():
-            if parent in below:
-                below.add(pid)
-                if "forkserver" in command:
-                    found["forkserver" if parent == self.pid else "forked"].append(pid)
-        self.known |= below
+        """The ids of the processes of the server that live: `forkserver`, and `forked` (readers and the writer)."""
+        found: dict[str, list[int]] = {"forkserver": [], "forked": []}
+        for pid, parent, command in _processes_with(self._mark):
+            self.known.add(pid)
+            if b"forkserver" in command:
+                found["forkserver" if parent == self.pid else "forked"].append(pid)
         return found
 
     def metric(self, name: str) -> float:
@@ -220,14 +221,15 @@ class ServerProcess:
         return next(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{name}"))
 
 
-def _all_processes() -> list[tuple[int, int, str]]:
-    """All processes in the order of their ids, each with its parent and its command."""
+def _processes_with(mark: str) -> list[tuple[int, int, bytes]]:
+    """All processes with a mark in their environment, each with its parent and its command."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                found.append((int(folder.name), parent, (folder / "cmdline").read_bytes().decode(errors="replace")))
+                if mark.encode() in (folder / "environ").read_bytes() and is_alive(int(folder.name)):
+                    parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                    found.append((int(folder.name), parent, (folder / "cmdline").read_bytes()))
     return sorted(found)
 
 
@@ -282,7 +284,7 @@ def head(method: str, path: str, port: int, *lines: str, version: str = "1.1") -
 
 def check_problem(answer: httpx.Response, status: int) -> str:
     """Check that an answer is a problem with this status; returns its detail."""
-    assert answer.status_code == status, (answer.status_code, answer.text)
+    assert answer.status_code == status, (answer.status_code, answer.text[:500])
     assert answer.headers["content-type"] == "application/problem+json"
     content = answer.json()
     assert set(content) == {"type", "title", "status", "detail"}

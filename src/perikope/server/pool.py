@@ -4,9 +4,9 @@ A request goes to a process that has nothing to do, or waits. Requests are serve
 many wait, a new one is refused at once. A process answers one request at a time. If it does not answer in time, it is
 ended and another one takes its place; so a request keeps a process busy for at most its time and a grace period.
 
-If a process ends by itself, its request goes to another one, once, since the request may have ended it. The second
-process is asked first whether it lives: a request is not to blame for a process that was killed before.
-Processes that end while they have nothing to do are replaced, and so is the fork server.
+If a process ends by itself, its request goes to another one, at most twice, since the request may have ended it. The
+other process is asked first whether it lives: a request is not to blame for a process that was killed before. Processes
+that end while they have nothing to do are replaced, and so is the fork server.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from perikope.server.problems import Refusal
 
 STARTING = 120.0
 """Seconds that a process may take to start."""
+TRIES = 3
+"""How many processes a request may end, before it is refused."""
 EVERY = 0.25
 """Seconds between two looks at the processes and at the queue."""
 PRELOADED = "perikope.server.preload"
@@ -296,10 +298,10 @@ class ReaderPool:
             await self._restart(number)
             return
         except ConnectionError:
-            if job.tries < 2:
+            if job.tries < TRIES:
                 self._again(job)
             elif not job.answer.done():
-                job.answer.set_exception(Refusal(500, "the request ended two processes of the server; tell the operator"))
+                job.answer.set_exception(Refusal(500, f"the request ended {TRIES} processes of the server; tell the operator"))
             await self._restart(number)
             return
         took = time.monotonic() - began

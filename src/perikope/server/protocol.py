@@ -10,6 +10,8 @@ Without them, a client could hold connections and memory by sending or reading o
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -125,6 +127,8 @@ def limited_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
             read = unsent - self.transport.get_write_buffer_size()
             # If there is a further answer, the client has read the one before it.
             if self.transport.get_write_buffer_size() and answers == self._answers and read < SLOWEST * limits.seconds:
+                # The system forgets what it has not sent, too.
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.transport.abort()
             else:
                 self._watch_answer()
