@@ -165,7 +165,7 @@ class ExplainRequest(AskedOptions):
     passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
 
 
-@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": "couplings.md#@1"})
+@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": "mc8-manual.md#@11"})
 def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
@@ -186,7 +186,7 @@ class DocumentRequest(Options):
     language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
 
 
-@operation("document", DocumentRequest, DocumentView, example={"id": "couplings.md"}, methods=("GET",))
+@operation("document", DocumentRequest, DocumentView, example={"id": "mc8-manual.md"}, methods=("GET",))
 def document(index: Index, given: GivenOptions) -> DocumentView:
     """A document with its titles and passages in reading order."""
     return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)
