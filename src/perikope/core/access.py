@@ -30,7 +30,10 @@ def may_name_files() -> bool:
     return not _forbidden.get()
 
 
-def check_access(path: object, what: str) -> None:
-    """Raise `UsageError` if paths are forbidden. `what` says what the file contains, such as `a recipe`."""
+def check_access(path: object, what: str, instead: str = "by its name") -> None:
+    """Raise `UsageError` if paths are forbidden.
+
+    `what` says what the file contains, such as `a recipe`, and `instead` how it can be given.
+    """
     if _forbidden.get():
-        raise UsageError(f"{str(path)!r} would be a file of the server, which a request cannot name; give {what} by its name")
+        raise UsageError(f"{str(path)!r} would be a file of the server, which a request cannot name; give {what} {instead}")

@@ -451,8 +451,9 @@ class Numbers(ValueKind):
         return dict(value)
 
     def schema(self) -> dict[str, Any]:
-        """A JSON schema for an object whose values are numbers, or null."""
-        return {"anyOf": [{"type": "object", "additionalProperties": {"type": "number"}}, {"type": "null"}]}
+        """A JSON schema for an object whose values are numbers, or null; also for a text if there is a parser."""
+        texts = [{"type": "string"}] if self.parser else []
+        return {"anyOf": [{"type": "object", "additionalProperties": {"type": "number"}}, *texts, {"type": "null"}]}
 
     def plain(self, value: Any) -> Any:
         """Convert the table to a dictionary for JSON and TOML; None stays None."""

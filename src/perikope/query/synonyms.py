@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
+from perikope.core.access import check_access
 from perikope.core.errors import InputError, UsageError
 from perikope.core.reading import read_limited_text
 from perikope.text.analysis import Analyzer, fold, words
@@ -46,6 +47,7 @@ def read_synonyms(path: str) -> tuple[str, ...]:
 
     Raises `InputError` with file and line for a rule that cannot be read.
     """
+    check_access(path, "synonyms", "as a list of rules")
     text = read_limited_text(path, MAX_BYTES, "a file of synonyms")
     numbered = {number: rule.strip() for number, rule in enumerate(text.splitlines(), 1)}
     rules = tuple(rule for rule in numbered.values() if rule and not rule.startswith("#"))

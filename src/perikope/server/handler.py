@@ -1,4 +1,8 @@
-"""A process that runs operations: it receives requests one by one, and sends answers."""
+"""A process that runs operations: it receives requests one by one, and sends answers.
+
+The system ends the process if a request takes longer than its time and two grace periods, whatever the process does and
+whether the process that speaks HTTP still lives.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,8 @@ import contextlib
 import secrets
 import signal
 import socket
-import sys
 import time
-import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,19 @@ import orjson
 
 from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
-from perikope.core.errors import IndexFormatError, LockedError, MissingExtra, NotFound, PerikopeError
+from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError
 from perikope.search.facade import Index
 from perikope.server.frames import Message, packed, receive
+from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
-from perikope.service.operations import GivenOptions, Operation, load_operations
+from perikope.service.operations import GivenOptions, load_operations
 from perikope.service.requests import read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
+GRACE = 0.5
+"""Seconds after the end of its time that a request may take to notice it, before its process is ended."""
+PING = "ping"
+"""What a process is asked to find out whether it lives."""
 
 
 class DeadlineExceeded(Exception):
@@ -63,8 +70,11 @@ class RequestLimits:
         asked = int(given.search.get("k", 10)) + int(given.search.get("offset", 0))
         if asked > self.k:
             raise Refusal(400, f"k and offset together must be at most {self.k} on this server, not {asked}")
-        if len(getattr(given.own, "queries", ())) > self.batch:
+        queries = len(getattr(given.own, "queries", ()))
+        if queries > self.batch:
             raise Refusal(400, f"a batch has at most {self.batch} queries on this server; divide it")
+        if asked * queries > self.k:
+            raise Refusal(400, f"a batch has at most {self.k} results on this server, not {asked} for each of {queries} queries; divide it")
 
 
 class Handler:
@@ -113,8 +123,7 @@ class Handler:
             }
             return facts, content
         except Exception as error:
-            refusal = refusal_for(error, self.folders)
-            return {"status": refusal.status, "stages": stages.seconds, "headers": refusal.headers}, refusal.body
+            return refused(error, self.folders, stages.seconds)
 
 
 def encode(answer: Any) -> bytes:
@@ -133,22 +142,37 @@ def _encode_slowly(answer: Any) -> bytes:
     return json.dumps(asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer).encode()
 
 
-def refusal_for(error: Exception, folders: Mapping[str, str]) -> Refusal:
-    """The problem for an error. It has no path of this machine and no configuration; these go to the log."""
+def refused(error: Exception, folders: Mapping[str, str], stages: Mapping[str, float] | None = None) -> Message:
+    """The answer to a request that failed. It has no path of this machine and no configuration; these go to the log."""
+    incident = {} if _is_of_client(error) else {"incident": _incident(error)}
+    refusal = _refusal_for(error, folders, incident.get("incident", {}).get("incident", ""))
+    return {"status": refusal.status, "headers": refusal.headers, "stages": dict(stages or {}), **incident}, refusal.body
+
+
+def _is_of_client(error: Exception) -> bool:
+    """Whether the client can do something about an error, or it will pass."""
+    is_known = isinstance(error, (Refusal, DeadlineExceeded, LockedError, PerikopeError))
+    return is_known and (not isinstance(error, IndexFormatError) or isinstance(error, LockedError))
+
+
+def _incident(error: Exception) -> dict[str, Any]:
+    has_text = not isinstance(error, (IndexFormatError, OSError, MemoryError))
+    return incident_of(error, secrets.token_hex(4), has_text=has_text)
+
+
+def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, DeadlineExceeded):
         return Refusal(504, DEADLINE)
-    if isinstance(error, NotFound):
-        return Refusal(404, without_paths(str(error), folders))
     if isinstance(error, LockedError):
         return Refusal(409, "another program is writing to the index; try again later", {"Retry-After": "1"})
     if isinstance(error, MissingExtra):
         return Refusal(400, "the server lacks a package that this request needs; choose another model, or tell the operator")
-    if isinstance(error, PerikopeError) and not isinstance(error, IndexFormatError):
-        return Refusal(400, without_paths(str(error), folders))
-    incident = secrets.token_hex(4)
-    log_error(error, incident)
+    if isinstance(error, PerikopeError) and not incident:
+        # The file of an error is one of the server, since requests cannot name files.
+        message = error.reason if isinstance(error, InputError) else str(error)
+        return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders))
     if isinstance(error, MemoryError):
         return Refusal(503, f"the server has too little memory for this request (incident {incident})", {"Retry-After": "1"})
     what = "the index cannot be read" if isinstance(error, (IndexFormatError, OSError)) else "the server failed"
@@ -163,20 +187,6 @@ def without_paths(message: str, folders: Mapping[str, str]) -> str:
     return message
 
 
-def log_error(error: Exception, incident: str) -> None:
-    """Write an error to the log, with where it happened."""
-    lines = traceback.format_exception(error)
-    record = {
-        "time": time.time(),
-        "event": "error",
-        "incident": incident,
-        "error": f"{type(error).__name__}: {error}",
-        "trace": "".join(lines),
-    }
-    sys.stderr.write(orjson.dumps(record, default=str).decode() + "\n")
-    sys.stderr.flush()
-
-
 def handle_requests(connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
@@ -185,20 +195,35 @@ def handle_requests(connection: socket.socket, folders: Mapping[str, str], limit
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):
             handler.index(name, 0)
-    connection.sendall(packed({"ready": True}))
-    with files_forbidden():
+    with contextlib.suppress(OSError), files_forbidden():
+        connection.sendall(packed({"ready": True}))
         while (message := receive(connection)) is not None:
-            connection.sendall(packed(*handler.answer(*message)))
+            with ended_after(message[0]):
+                connection.sendall(packed({"ready": True}) if PING in message[0] else packed(*handler.answer(*message)))
 
 
 def prepare_process() -> None:
-    """Leave signals of the terminal to the process that speaks HTTP, which ends this one by closing its connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave signals to the process that speaks HTTP, which ends this one by closing its connection."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
     import warnings
 
     warnings.simplefilter("ignore")
 
 
-def operation_named(name: str) -> Operation:
-    """An operation by name."""
-    return load_operations()[name]
+@contextlib.contextmanager
+def ended_after(meta: Mapping[str, Any]) -> Iterator[None]:
+    """The system ends the process if the block takes longer than a request may, even while it runs compiled code.
+
+    The process that speaks HTTP does the same a little earlier. It may have ended before.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, float(meta.get("seconds", 0)) + 2 * GRACE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

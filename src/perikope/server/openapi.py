@@ -21,11 +21,13 @@ PROBLEMS = {
     "403": "The token lacks the permission, or a page of another web site caused the request.",
     "404": "There is no such index, document or passage.",
     "408": "The request came too slowly.",
+    "405": "The method is not one of this path; `Allow` lists them.",
     "409": "Another program is writing to the index.",
     "413": "The body is too large.",
     "414": "The query string is too long.",
     "415": "The body is not JSON.",
     "421": "The server does not answer under this name.",
+    "431": "The head of the request is too long.",
     "500": "The server failed, or an index is damaged.",
     "503": "Too many requests are waiting, or the server is shutting down. `Retry-After` says when to try again.",
     "504": "The request took longer than the server allows.",
@@ -54,7 +56,8 @@ def openapi_document(operations: Mapping[str, Operation], indexes: Sequence[str]
 
 
 def _index_parameter(indexes: Sequence[str]) -> dict[str, Any]:
-    return {"name": "index", "in": "path", "required": True, "description": "The name of the index.", "schema": {"enum": list(indexes)}}
+    schema: dict[str, Any] = {"type": "string", **({"enum": list(indexes)} if indexes else {})}
+    return {"name": "index", "in": "path", "required": True, "description": "The name of the index.", "schema": schema}
 
 
 def _of_method(operation: Operation, method: str, responses: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 A request goes to a process that has nothing to do, or waits. Requests are served in the order of their arrival. If too
 many wait, a new one is refused at once. A process answers one request at a time. If it does not answer in time, it is
-ended and another one takes its place; so a request keeps a process busy for at most its time and a grace period. If a
-process ends by itself, its request goes to another one, once.
+ended and another one takes its place; so a request keeps a process busy for at most its time and a grace period.
+
+If a process ends by itself, its request goes to another one, at most twice, since the request may have ended it. The
+other process is asked first whether it lives: a request is not to blame for a process that was killed before. Processes
+that end while they have nothing to do are replaced, and so is the fork server.
 """
 
 from __future__ import annotations
@@ -17,19 +20,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from perikope.core.errors import PerikopeError
 from perikope.server.frames import Message, packed, receive_async
-from perikope.server.handler import DEADLINE
+from perikope.server.handler import DEADLINE, GRACE, PING
 from perikope.server.problems import Refusal
 
-GRACE = 0.5
-"""Seconds after the end of its time that a request may take to notice it, before its process is ended."""
 STARTING = 120.0
 """Seconds that a process may take to start."""
-_PRELOADED = "perikope.server.preload"
+TRIES = 3
+"""How many processes a request may end, before it is refused."""
+EVERY = 0.25
+"""Seconds between two looks at the processes and at the queue."""
+PRELOADED = "perikope.server.preload"
+"""The module that the fork server imports before it forks processes."""
 
 
 def process_context() -> BaseContext:
@@ -40,7 +48,7 @@ def process_context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_PRELOADED])
+    context.set_forkserver_preload([PRELOADED])
     return context
 
 
@@ -76,6 +84,20 @@ class Process:
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid or 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, as far as is known."""
+        return self._reader.at_eof() or self._reader.exception() is not None
+
+    async def is_well(self) -> bool:
+        """Whether the process answers. It must have nothing else to do."""
+        try:
+            async with asyncio.timeout(GRACE):
+                await self.ask({PING: True, "seconds": GRACE}, b"")
+        except (ConnectionError, TimeoutError):
+            return False
+        return True
 
     async def ask(self, meta: dict[str, Any], body: bytes) -> Message:
         """Send a request and wait for the answer; raises `ConnectionError` if the process ends."""
@@ -140,10 +162,11 @@ class ReaderPool:
         self._main, self._arguments, self.size, self._most = main, arguments, size, waiting
         self._context = process_context()
         self._jobs: deque[QueuedRequest] = deque()
-        self._has_jobs = asyncio.Semaphore(0)
         self._tasks: list[asyncio.Task[None]] = []
+        self._watcher: asyncio.Task[None] | None = None
         self._processes: dict[int, Process] = {}
-        self._idle = 0
+        self._idle: dict[int, asyncio.Future[None]] = {}
+        """Set to let the process with this number look for requests."""
         self._seconds_per_job = 0.01
         self._closing = False
         self.counts = PoolCounts()
@@ -151,13 +174,15 @@ class ReaderPool:
     async def start(self) -> None:
         """Start all processes and wait until they are ready."""
         started = await asyncio.gather(*(self._started(number) for number in range(self.size)))
-        assert all(started)
+        if not all(started):
+            raise PerikopeError("the processes that search could not be started; the machine may lack memory or processes")
         self._tasks = [asyncio.create_task(self._serve(number)) for number in range(self.size)]
+        self._watcher = asyncio.create_task(self._watch())
 
     @property
     def waiting(self) -> int:
         """The number of requests that wait for a process."""
-        return max(len(self._jobs) - self._idle, 0)
+        return max(len(self._jobs) - len(self._idle), 0)
 
     @property
     def pids(self) -> list[int]:
@@ -168,6 +193,11 @@ class ReaderPool:
     def is_ready(self) -> bool:
         """Whether at least one process can answer."""
         return bool(self._processes) and not self._closing
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether a request that comes now has to wait."""
+        return len(self._jobs) >= len(self._idle)
 
     def retry_after(self) -> int:
         """Seconds after which the requests that wait now will have been answered, rounded up."""
@@ -182,23 +212,28 @@ class ReaderPool:
             raise Refusal(503, "too many requests are waiting; try again later", {"Retry-After": str(self.retry_after())})
         job = QueuedRequest(meta, body, time.monotonic() + seconds, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
-        self._has_jobs.release()
+        self._wake()
         try:
             return await job.answer
         finally:
-            # A request whose client has gone is taken out of the queue.
             job.answer.cancel()
+            # A request whose client has gone is taken out of the queue.
+            with contextlib.suppress(ValueError):
+                self._jobs.remove(job)
+
+    def _wake(self) -> None:
+        """Let a process that has nothing to do look for requests."""
+        for waiter in self._idle.values():
+            if not waiter.done():
+                waiter.set_result(None)
+                return
 
     async def _serve(self, number: int) -> None:
         """Give requests to one process, one after another, for ever."""
         while True:
-            self._idle += 1
-            try:
-                await self._has_jobs.acquire()
-            finally:
-                self._idle -= 1
-            job = self._jobs.popleft()
-            if job.answer.done():
+            job = await self._next(number)
+            if job is None:
+                await self._restart(number)
                 continue
             try:
                 await self._run(number, job)
@@ -208,11 +243,49 @@ class ReaderPool:
                 if not job.answer.done():
                     job.answer.set_exception(error)
 
+    async def _next(self, number: int) -> QueuedRequest | None:
+        """The next request for a process; None if the process has ended."""
+        while True:
+            if number not in self._processes or self._processes[number].has_ended:
+                if self._jobs:
+                    self._wake()
+                return None
+            if self._jobs:
+                return self._jobs.popleft()
+            waiter = self._idle[number] = asyncio.get_running_loop().create_future()
+            try:
+                await waiter
+            finally:
+                del self._idle[number]
+
+    async def _watch(self) -> None:
+        """Replace processes that ended while they had nothing to do, and refuse requests whose time is over."""
+        while True:
+            await asyncio.sleep(EVERY)
+            for number, waiter in self._idle.items():
+                if self._processes[number].has_ended and not waiter.done():
+                    waiter.set_result(None)
+            while self._jobs and self._jobs[0].ends < time.monotonic():
+                self._refuse_late(self._jobs.popleft())
+            if self._context.get_start_method() == "forkserver":
+                with contextlib.suppress(OSError):
+                    await asyncio.to_thread(forkserver.ensure_running)
+
+    def _refuse_late(self, job: QueuedRequest) -> None:
+        if not job.answer.done():
+            retry = {"Retry-After": str(self.retry_after())}
+            job.answer.set_exception(Refusal(504, "the request waited too long; try again later", retry))
+
     async def _run(self, number: int, job: QueuedRequest) -> None:
         """Let a process answer a request."""
+        if job.tries and not await self._processes[number].is_well():
+            self._again(job)
+            await self._restart(number)
+            return
         left = job.ends - time.monotonic()
         if left <= 0:
-            raise Refusal(504, "the request waited too long; try again later", {"Retry-After": str(self.retry_after())})
+            self._refuse_late(job)
+            return
         began, job.tries = time.monotonic(), job.tries + 1
         try:
             async with asyncio.timeout(left + GRACE):
@@ -224,8 +297,11 @@ class ReaderPool:
                 job.answer.set_exception(Refusal(504, DEADLINE))
             await self._restart(number)
             return
-        except (ConnectionError, KeyError):
-            self._again(job)
+        except ConnectionError:
+            if job.tries < TRIES:
+                self._again(job)
+            elif not job.answer.done():
+                job.answer.set_exception(Refusal(500, f"the request ended {TRIES} processes of the server; tell the operator"))
             await self._restart(number)
             return
         took = time.monotonic() - began
@@ -235,14 +311,10 @@ class ReaderPool:
             job.answer.set_result(message)
 
     def _again(self, job: QueuedRequest) -> None:
-        """Give a request to another process after its process ended, unless it has ended two."""
-        if job.answer.done():
-            return
-        if job.tries > 1:
-            job.answer.set_exception(Refusal(500, "the request ended two processes of the server; tell the operator"))
-            return
-        self._jobs.appendleft(job)
-        self._has_jobs.release()
+        """Give a request to another process."""
+        if not job.answer.done():
+            self._jobs.appendleft(job)
+            self._wake()
 
     async def _restart(self, number: int) -> None:
         """Replace a process. If that fails, try again, ever more slowly."""
@@ -257,7 +329,7 @@ class ReaderPool:
     async def _started(self, number: int) -> bool:
         try:
             self._processes[number] = await Process.start(self._context, self._main, self._arguments)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        except (OSError, EOFError, TimeoutError):
             return False
         return True
 
@@ -265,26 +337,16 @@ class ReaderPool:
         """Answer what is running and waiting, but take nothing new; then end all processes."""
         self._closing = True
         deadline = time.monotonic() + seconds
-        while (self._jobs or self._idle < len(self._tasks)) and time.monotonic() < deadline:
+        while (self._jobs or len(self._idle) < len(self._tasks)) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._watcher] if self._watcher is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(process.close(1.0) for process in self._processes.values()))
         for job in self._jobs:
             if not job.answer.done():
                 job.answer.set_exception(Refusal(503, "the server is shutting down; try again later", {"Retry-After": "5"}))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is a process with this id."""
-    import os
-
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
 
 
 def arguments_of(folders: Mapping[str, str], *more: Any) -> tuple[Any, ...]:

@@ -10,6 +10,14 @@ from typing import Any
 import orjson
 
 TYPE = "application/problem+json"
+SECURITY_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,17 @@ class Refusal(Exception):
     def body(self) -> bytes:
         """The problem as JSON."""
         return problem_body(self.status, self.detail)
+
+    @property
+    def message(self) -> bytes:
+        """The whole answer as it is sent, for a request that cannot be read. The connection ends with it."""
+        body = self.body
+        headers = {**SECURITY_HEADERS, "content-type": TYPE, "content-length": str(len(body)), **self.headers, "connection": "close"}
+        lines = [
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
+            *(f"{name.lower()}: {value}" for name, value in headers.items()),
+        ]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def problem_body(status: int, detail: str) -> bytes:

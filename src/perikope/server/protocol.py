@@ -1,65 +1,136 @@
-"""Limits that uvicorn does not have: on the number of connections, and on the time that a client takes to send a head.
+"""Limits on connections that uvicorn does not have.
 
-Without them, a client could hold connections open by sending one byte at a time.
+    number      at most so many connections are open
+    head        its size, and the time that a client takes to send it
+    answer      the time that a client takes to read it
+
+Without them, a client could hold connections and memory by sending or reading one byte at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from perikope.server.problems import Refusal
+
+SLOWEST = 4096
+"""The fewest bytes of an answer that a client must read per second."""
+BESIDES_QUERY = 1 << 15
+"""The most bytes of a head without its query string."""
+
 
 class ConnectionLimits:
-    """Counts connections."""
+    """Limits of connections, and what they use at the moment."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        """At most `most` connections, each with `seconds` to send the head of a request."""
-        self.most, self.seconds, self.open = most, seconds, 0
+    def __init__(self, most: int, seconds: float, most_query: int) -> None:
+        """At most `most` connections. A head may take `seconds`, and its query string have `most_query` bytes."""
+        self.most, self.seconds, self.head, self.open = most, seconds, most_query + BESIDES_QUERY, 0
+        self.sending: set[asyncio.Transport] = set()
+        """Connections with a part of an answer that was not sent yet, since the client does not read it."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that wait for clients to read them."""
+        return sum(transport.get_write_buffer_size() for transport in self.sending)
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
     """The protocol of uvicorn with limits."""
 
     class LimitedProtocol(HttpToolsProtocol):
-        _timer: asyncio.TimerHandle | None = None
+        _head_timer: asyncio.TimerHandle | None = None
+        _send_timer: asyncio.TimerHandle | None = None
+        _in_head, _head_bytes, _answers = True, 0, 0
 
         def connection_made(self, transport: Any) -> None:
             limits.open += 1
             super().connection_made(transport)
             if limits.open > limits.most:
-                transport.write(b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-                transport.close()
+                self._refuse(Refusal(503, "too many connections are open; try again later", {"Retry-After": "1"}))
             else:
-                self._begin()
+                self._begin_head()
 
         def connection_lost(self, exc: Exception | None) -> None:
             limits.open -= 1
-            self._end()
+            self._end_head()
+            if self._send_timer is not None:
+                self._send_timer.cancel()
+            limits.sending.discard(self.transport)
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            if self._timer is None and (self.cycle is None or self.cycle.response_complete):
-                self._begin()
+            if self.transport.is_closing():
+                return
+            if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+                self._begin_head()
             super().data_received(data)
+            if self._in_head:
+                self._head_bytes += len(data)
+                if self._head_bytes > limits.head and not self.transport.is_closing():
+                    self._refuse(Refusal(431, f"the head of the request has more than {limits.head} bytes; use POST"))
+
+        def on_message_begin(self) -> None:
+            self._in_head, self._head_bytes = True, 0
+            super().on_message_begin()
 
         def on_headers_complete(self) -> None:
-            self._end()
+            self._in_head = False
+            self._end_head()
             super().on_headers_complete()
 
-        def _begin(self) -> None:
-            self._timer = self.loop.call_later(limits.seconds, self._too_slow)
+        def on_response_complete(self) -> None:
+            self._answers += 1
+            super().on_response_complete()
+            self._watch_answer()
 
-        def _end(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+        def send_400_response(self, msg: str) -> None:
+            self._refuse(Refusal(400, "the request is not HTTP/1.1"))
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Say nothing: the request is answered as if it had not asked for another protocol."""
+
+        def _begin_head(self) -> None:
+            self._head_timer = self.loop.call_later(limits.seconds, self._too_slow)
+
+        def _end_head(self) -> None:
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+                self._head_timer = None
 
         def _too_slow(self) -> None:
-            self._timer = None
+            self._head_timer = None
             if not self.transport.is_closing():
-                self.transport.write(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-                self.transport.close()
+                self._refuse(Refusal(408, "the head of the request came too slowly"))
+
+        def _refuse(self, refusal: Refusal) -> None:
+            """Answer at once, and end the connection."""
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(refusal.message)
+            self.transport.close()
+            self._watch_answer()
+
+        def _watch_answer(self) -> None:
+            """End the connection if its client does not read the answer."""
+            unsent = self.transport.get_write_buffer_size()
+            if unsent and self._send_timer is None:
+                limits.sending.add(self.transport)
+                self._send_timer = self.loop.call_later(limits.seconds, self._check_answer, unsent, self._answers)
+
+        def _check_answer(self, unsent: int, answers: int) -> None:
+            self._send_timer = None
+            limits.sending.discard(self.transport)
+            read = unsent - self.transport.get_write_buffer_size()
+            # If there is a further answer, the client has read the one before it.
+            if self.transport.get_write_buffer_size() and answers == self._answers and read < SLOWEST * limits.seconds:
+                # The system forgets what it has not sent, too.
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.transport.abort()
+            else:
+                self._watch_answer()
 
     return LimitedProtocol

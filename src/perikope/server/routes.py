@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from perikope.server.problems import Refusal
 from perikope.service.operations import READ, WRITE, Operation
@@ -30,8 +29,8 @@ def path_of(operation: Operation) -> str:
     return f"{PREFIX}/{{index}}/{operation.name}" if operation.name else f"{PREFIX}/{{index}}"
 
 
-def find_route(method: str, path: str, operations: Mapping[str, Operation], indexes: Mapping[str, object]) -> Route:
-    """The route of a request; raises `Refusal` if there is none."""
+def find_route(method: str, path: str, operations: Mapping[str, Operation]) -> Route:
+    """The route of a request; raises `Refusal` if there is none. Whether there is such an index is not checked here."""
     method = "GET" if method == "HEAD" else method
     if path in OWN:
         _check_method(method, ("GET",))
@@ -39,9 +38,7 @@ def find_route(method: str, path: str, operations: Mapping[str, Operation], inde
     parts = path.split("/")
     if parts[:2] != ["", "indexes"] or len(parts) not in (3, 4) or not parts[2]:
         raise Refusal(404, "there is no such page; /openapi.json lists what this server offers")
-    index, name = unquote(parts[2]), parts[3] if len(parts) == 4 else ""
-    if index not in indexes:
-        raise Refusal(404, "there is no such index; /indexes lists them")
+    index, name = parts[2], parts[3] if len(parts) == 4 else ""
     operation = operations.get(name)
     if operation is None or (len(parts) == 4 and not name):
         raise Refusal(404, "there is no such operation; /openapi.json lists them")

@@ -97,32 +97,40 @@ class Server:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
+        self.log.take_over()
         pool = ReaderPool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
-        await pool.start()
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
-        connections = ConnectionLimits(settings.max_connections, settings.client_timeout)
+        try:
+            await pool.start()
+            await self._serve(pool, writer)
+        finally:
+            await writer.close(SHUTDOWN)
+            await pool.close(SHUTDOWN)
+        self.log.event("stopped")
+
+    async def _serve(self, pool: ReaderPool, writer: Writer) -> None:
+        """Serve until a signal comes, then answer the requests that are there."""
+        settings, served = self.settings, self.served
+        connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
         app = App(settings, served, self.gate(), pool, writer, self.log, connections)
         served.look()
-        tasks = [asyncio.create_task(self._look())]
+        stopping = asyncio.create_task(self._wait())
+        tasks = [stopping, asyncio.create_task(self._look())]
         tasks += [asyncio.create_task(self._watch(name, writer)) for name in served.documents]
-        server = _uvicorn_server(app, connections)
+        server = uvicorn_server(app, connections)
         serving = asyncio.create_task(server.serve([self.listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
         self.log.event("ready", workers=settings.processes, indexes=list(served.by_name), pid=os.getpid())
         self.on_ready()
-        stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
         self.log.event("stopping", waiting=pool.waiting)
         app.is_stopping = True
         server.should_exit = True
         await serving
-        for task in (*tasks, stopping):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, stopping, return_exceptions=True)
-        await writer.close(SHUTDOWN)
-        await pool.close(SHUTDOWN)
-        self.log.event("stopped")
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def gate(self) -> Gate:
         """Who may do what, by the settings."""
@@ -130,6 +138,9 @@ class Server:
         tokens, is_open = read_tokens(Path(settings.tokens), list(self.served.by_name)) if settings.tokens else ((), True)
         hosts = allowed_hosts(settings.host, settings.allow_host, is_socket=bool(settings.socket))
         return Gate(hosts, frozenset(settings.allow_origin), tokens, is_open)
+
+    async def _wait(self) -> None:
+        await self._stop.wait()
 
     async def _look(self) -> None:
         """Notice commits of other programs."""
@@ -154,7 +165,8 @@ class Server:
         await folders.watch(index.documents, on_change, self._stop)
 
 
-def _uvicorn_server(app: App, limits: ConnectionLimits) -> uvicorn.Server:
+def uvicorn_server(app: App, limits: ConnectionLimits) -> uvicorn.Server:
+    """The server that speaks HTTP. It leaves signals alone."""
     config = uvicorn.Config(
         app, http=limited_protocol(limits), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
         date_header=True, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=int(SHUTDOWN), backlog=1024,

@@ -20,7 +20,7 @@ from perikope.core.access import files_forbidden
 from perikope.core.errors import PerikopeError
 from perikope.search.facade import Index
 from perikope.server.frames import Message, packed, receive
-from perikope.server.handler import encode, prepare_process, refusal_for
+from perikope.server.handler import encode, ended_after, prepare_process, refused
 from perikope.server.pool import Process, arguments_of, process_context
 from perikope.server.problems import Refusal
 from perikope.service.answers import Written
@@ -31,6 +31,8 @@ AT_ONCE = 64
 """The most changes that share a commit."""
 BYTES_AT_ONCE = 1 << 26
 """The most bytes of changes that share a commit, unless the first one alone has more."""
+TRIES = 3
+"""How often a change is tried if the process that writes ends meanwhile."""
 LOCK_WAIT = 5.0
 """Seconds to wait for another program that writes to the same index."""
 SYNC = "sync"
@@ -49,13 +51,13 @@ class Writing:
         try:
             index = Index.open(self.folders[index_name], wait=LOCK_WAIT)
         except (PerikopeError, OSError) as error:
-            return [_refused(error, self.folders)] * len(changes)
+            return [refused(error, self.folders)] * len(changes)
         try:
             answers = [self._change(index, change, body) for change, body in zip(changes, bodies, strict=True)]
             if any(isinstance(answer, Written) for answer in answers):
                 index.commit()
         except Exception as error:
-            return [_refused(error, self.folders)] * len(changes)
+            return [refused(error, self.folders)] * len(changes)
         finally:
             with contextlib.suppress(PerikopeError, OSError):
                 index.rollback()
@@ -76,7 +78,7 @@ class Writing:
             answer: Written = operation.run(index, given)
             return answer
         except Exception as error:
-            return _refused(error, self.folders)
+            return refused(error, self.folders)
 
     def sync(self, index_name: str) -> Message:
         """Make an index equal to its folder of documents."""
@@ -87,28 +89,29 @@ class Writing:
             index.close()
             return {"status": 200, "commit": generation}, orjson.dumps({"read": report.documents, "skipped": len(report.skipped)})
         except Exception as error:
-            return _refused(error, self.folders)
-
-
-def _refused(error: Exception, folders: Mapping[str, str]) -> Message:
-    refusal = refusal_for(error, folders)
-    return {"status": refusal.status, "headers": refusal.headers}, refusal.body
+            return refused(error, self.folders)
 
 
 def handle_changes(connection: socket.socket, folders: Mapping[str, str], documents: Mapping[str, str]) -> None:
     """The main function of the process that writes: makes changes until the other side ends."""
     prepare_process()
     writing = Writing(folders, documents)
-    connection.sendall(packed({"ready": True}))
-    while (message := receive(connection)) is not None:
-        meta, body = message
-        if meta["operation"] == SYNC:
-            answers = [writing.sync(meta["index"])]
-        else:
-            with files_forbidden():
-                answers = writing.make(meta["index"], meta["changes"], _divided(body, meta["lengths"]))
-        head = {"answers": [facts for facts, _ in answers], "lengths": [len(content) for _, content in answers]}
-        connection.sendall(packed(head, b"".join(content for _, content in answers)))
+    with contextlib.suppress(OSError):
+        connection.sendall(packed({"ready": True}))
+        while (message := receive(connection)) is not None:
+            with ended_after(message[0]):
+                connection.sendall(_made(writing, *message))
+
+
+def _made(writing: Writing, meta: Mapping[str, Any], body: bytes) -> bytes:
+    """Make changes, and return the answers as one message."""
+    if meta["operation"] == SYNC:
+        answers = [writing.sync(meta["index"])]
+    else:
+        with files_forbidden():
+            answers = writing.make(meta["index"], meta["changes"], _divided(body, meta["lengths"]))
+    head = {"answers": [facts for facts, _ in answers], "lengths": [len(content) for _, content in answers]}
+    return packed(head, b"".join(content for _, content in answers))
 
 
 def _divided(body: bytes, lengths: Sequence[int]) -> list[bytes]:
@@ -158,6 +161,7 @@ class Writer:
         if len(self._changes) >= self._most:
             raise Refusal(503, "too many changes are waiting; try again later", {"Retry-After": "2"})
         change = _Change(index, meta, body, asyncio.get_running_loop().create_future())
+        change.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # its client may have gone
         self._changes.append(change)
         self._has_changes.set()
         # A change is made even if its client has gone: it may be in a commit already.
@@ -210,12 +214,12 @@ class Writer:
 
     async def _answers(self, changes: list[_Change]) -> list[Message]:
         first = changes[0]
-        meta: dict[str, Any] = {"operation": first.meta["operation"], "index": first.index}
+        meta: dict[str, Any] = {"operation": first.meta["operation"], "index": first.index, "seconds": self._seconds}
         body = b""
         if meta["operation"] != SYNC:
             meta |= {"changes": [change.meta for change in changes], "lengths": [len(change.body) for change in changes]}
             body = b"".join(change.body for change in changes)
-        for _ in range(2):
+        for _ in range(TRIES):
             try:
                 process = await self._started()
                 async with asyncio.timeout(self._seconds):
@@ -223,15 +227,17 @@ class Writer:
             except TimeoutError:
                 await self._end()
                 raise Refusal(504, "the change took longer than the server allows; it was not made, or is complete") from None
-            except ConnectionError:
+            except (OSError, EOFError):
                 # Adding with replacement and deleting may be repeated: a commit is complete or was not made.
                 await self._end()
                 continue
             answers = list(zip(head["answers"], _divided(content, head["lengths"]), strict=True))
             return answers * len(changes) if meta["operation"] == SYNC else answers
-        raise Refusal(500, "the process that writes ended twice; the change was not made, or is complete")
+        raise Refusal(500, f"the process that writes ended {TRIES} times; the change was not made, or is complete")
 
     async def _started(self) -> Process:
+        if self._process is not None and self._process.has_ended:
+            await self._end()
         if self._process is None:
             self._process = await Process.start(process_context(), handle_changes, self._arguments)
         return self._process

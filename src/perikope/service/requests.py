@@ -28,7 +28,16 @@ def read_body(operation: Operation, body: bytes) -> GivenOptions:
         raise UsageError(f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise UsageError("the body must be a JSON object with the options of the operation")
-    return _given(operation, values)
+    known = operation.parameters
+    return _given(operation, {name: _from_json(known[name], value) if name in known else value for name, value in values.items()})
+
+
+def _from_json(option: Option, value: Any) -> Any:
+    """The value of an option in JSON, as its schema says. Python takes None for some more options."""
+    if value is None and {"type": "null"} not in option.kind.schema().get("anyOf", ()):
+        raise option.kind.refuse(option.name, value)
+    # JSON does not tell 1.0 from 1.
+    return int(value) if isinstance(option.kind, Whole) and isinstance(value, float) and value.is_integer() else value
 
 
 def read_query_string(operation: Operation, text: str) -> GivenOptions:

@@ -1,0 +1,69 @@
+"""What the processes of a test server load: the kernels of one search, and an operation that misbehaves.
+
+The operation `probe` is only declared in programs that import this module, never in the process of the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import perikope.cli
+import perikope.server.handler
+import perikope.server.writer  # noqa: F401
+from perikope import Index
+from perikope.core.checkpoints import checkpoint
+from perikope.core.options import Options, option
+from perikope.core.parameters import Range
+from perikope.core.values import Real, Text, Whole
+from perikope.service.operations import GivenOptions, load_operations, operation
+
+load_operations()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeRequest(Options):
+    """How to misbehave."""
+
+    kind: str = option("", Text(), "What to do.")
+    seconds: float = option(0.0, Real(Range(0)), "For how long.")
+    size: int = option(0, Whole(Range(0)), "Bytes of the answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The answer of the operation."""
+
+    pid: int
+    text: str
+
+
+@operation("probe", ProbeRequest, Probed, example={})
+def probe(index: Index, given: GivenOptions) -> Probed:
+    """Misbehave."""
+    ends = time.monotonic() + given.own.seconds
+    match given.own.kind:
+        case "steps":
+            while time.monotonic() < ends:
+                time.sleep(0.01)
+                checkpoint("rank")
+        case "stuck":
+            while time.monotonic() < ends:
+                pass
+        case "sleep":
+            time.sleep(given.own.seconds)
+        case "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "fail":
+            raise RuntimeError("a text of a user, in /some/folder")
+    return Probed(os.getpid(), "x" * given.own.size)
+
+
+with tempfile.TemporaryDirectory() as folder, Index.create(Path(folder, "index")) as small:
+    small.add([{"id": "a", "passages": ["magnetic pump"]}])
+    small.commit()
+    list(small.search("magnetic"))
