@@ -74,6 +74,7 @@ class App:
             answer = await self._answer(request)
         except Refusal as refusal:
             answer = Answer(refusal.status, refusal.body, PROBLEM_TYPE, refusal.headers)
+            await request.discard()
         except ClientGone:
             self._observe(request, Answer(499, b""), time.perf_counter() - began)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -16,6 +17,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 SLOWEST_BODY = 1 << 16
 """Bytes of a body that earn a client one second more to send it."""
+DISCARDING, MOST_DISCARDED = 0.25, 1 << 20
+"""Seconds for which the body of a refused request is read, and the most bytes of it."""
 _ONCE = (b"host", b"authorization", b"content-type", b"origin")
 """Headers that decide who may do what, and must not be ambiguous."""
 
@@ -48,6 +51,7 @@ class IncomingRequest:
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.route: Route | None = None
         self.token, self.origin, self.query, self.kept, self._held = "", "", "", b"", 0
+        self._is_read = self.method in ("GET", "HEAD")
 
     def check_head(self, most_query: int) -> None:
         """Refuse a head that can be read in two ways, or has a query string that is too long or not UTF-8."""
@@ -94,8 +98,24 @@ class IncomingRequest:
                     limit.reschedule(began + seconds + self._held / SLOWEST_BODY)
         except TimeoutError:
             raise Refusal(408, "the body came too slowly; send it faster, or less at once", {"connection": "close"}) from None
-        self.kept = b"".join(pieces)
+        self._is_read, self.kept = True, b"".join(pieces)
         return self.kept
+
+    async def discard(self) -> None:
+        """Read what comes of the body of a refused request for a moment, so that the client sees the answer.
+
+        If a connection is closed while a client is still sending, the client may see an error instead.
+        """
+        if self._is_read:
+            return
+        read = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARDING):
+                while read < MOST_DISCARDED:
+                    event = await self._receive()
+                    read += len(event.get("body", b""))
+                    if event["type"] != "http.request" or not event.get("more_body"):
+                        break
 
     def release(self) -> None:
         """Give back the memory of the body, when the request is answered."""
