@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 
-import perikope.cli
 import perikope.server.handler
 import perikope.server.writer
 from perikope.service.operations import load_operations
@@ -21,5 +20,4 @@ with contextlib.suppress(Exception), warnings.catch_warnings():
 
     warm_up()
 
-LOADED = (perikope.cli, perikope.server.handler, perikope.server.writer)
-"""Also what a new process imports because the server was started by a command."""
+LOADED = (perikope.server.handler, perikope.server.writer)
