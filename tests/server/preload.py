@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import perikope.cli
 import perikope.server.handler
 import perikope.server.writer  # noqa: F401
 from perikope import Index

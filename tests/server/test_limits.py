@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from perikope.server.cache import Answer, AnswerCache
+from perikope.server.handler import Handler, RequestLimits
 from perikope.server.incoming import BodyBudget
 from perikope.server.problems import Refusal
 from tests.server.support import LiveServer, check_problem, exchange, head, web
+from tests.support.growth import is_linear
 
 JSON = {"Content-Type": "application/json"}
 
@@ -177,3 +179,27 @@ def test_batch_of_filters_and_ids_is_bounded_by_the_body(live: LiveServer) -> No
     assert _search(live, many).status_code == 200
     check_problem(_search(live, {**many, "ids": [f"d{number}" for number in range(100_000)]}), 413)
     check_problem(_search(live, {"query": "pump", "candidates": {f"d{number}": 1.0 for number in range(100_000)}}), 413)
+
+
+def test_long_names_are_not_compared_with_all_others(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error suggests similar names, which must not take longer the longer the name is."""
+    asked: list[int] = []
+    monkeypatch.setattr("perikope.query.publications._alike", lambda snapshot, wanted, is_number: asked.append(len(wanted)) or [])
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 500}), 404)
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 30_000}), 404)
+    check_problem(_search(live, {"query": "pump", "shares_codes_with": "x" * 30_000}), 404)
+    assert asked == [500]
+
+
+@pytest.mark.parametrize("text", ["a", "1", "{", "中", '"', "("])
+def test_hostile_queries_take_linear_time(text: str, index: Path) -> None:
+    """The time limit of a request comes after its query is read, so reading must not take long."""
+    handler = Handler({"small": str(index)}, RequestLimits(1000, 100))
+    meta = {"operation": "search", "query": "", "method": "POST", "index": "small", "generation": 1, "seconds": 1000.0}
+
+    def ask(size: int) -> None:
+        body = json.dumps({"query": text * size, "syntax": "boolean"}).encode()
+        assert handler.answer(meta, body)[0]["status"] in (200, 400)
+
+    ask(10)
+    assert is_linear(ask, 3000, 16)

@@ -37,7 +37,7 @@ FEW_TOKENS = 1000
 MARGIN = 4.0
 """How far the best language must be ahead of the next one to be the language of the query: odds of 55 to 1."""
 
-_OPERATORS = re.compile(r"\{[^}]*\}|\b(?:AND|OR|NOT|SAME|(?:NEAR|ADJ)(?:/\d+)?)\b|\w+\*")
+_OPERATORS = re.compile(r"\{[^{}]*\}|\b(?:AND|OR|NOT|SAME|(?:NEAR|ADJ)(?:/\d+)?)\b|(?<!\w)\w+\*")
 """Operators, terms in braces, and wildcards of a Boolean query, which are no words of a language."""
 
 

@@ -37,6 +37,8 @@ _COMPARED = 2000
 """Maximum number of names per segment that are compared with an unknown number."""
 _SUGGESTED = 3
 """Maximum number of names that an error suggests."""
+_LONGEST = 500
+"""Maximum number of characters of a name that similar names are looked for."""
 
 
 def parse_publication(text: str) -> PatentNumber | None:
@@ -171,6 +173,8 @@ def similar_names(snapshot: Snapshot, text: str) -> str:
     """The names of documents that are most similar to a text, as the end of a message; empty if there are none."""
     number = parse_publication(text)
     wanted = number.written if number else text.strip()
+    if len(wanted) > _LONGEST:
+        return ""  # no name is similar, and to find this out would take long
     near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted, number is not None)), _SUGGESTED, 0.5)
     return f"; similar names: {', '.join(near)}" if near else ""
 

@@ -178,6 +178,8 @@ def _table(rules: tuple[str, ...], analyzer: Analyzer, language: str) -> Mapping
     table: dict[Entry, list[Sequence[Entry]]] = {}
     for rule in _parsed(rules):
         for entry in rule.left:
-            table.setdefault(tuple(map(key, entry)), []).append(rule.right)
+            rights = table.setdefault(tuple(map(key, entry)), [])
+            if not rights or rights[-1] is not rule.right:  # a rule may have many entries with the same form
+                rights.append(rule.right)
     # Most words are in one rule, whose right side is then shared by all its words.
     return {left: rights[0] if len(rights) == 1 else dict.fromkeys(chain.from_iterable(rights)) for left, rights in table.items()}

@@ -13,8 +13,10 @@
     openapi.py     the OpenAPI document
     metrics.py     numbers for Prometheus
     logs.py        one line of JSON per request
+    incoming.py    a request as it comes in: its head, and its body within limits
+    cache.py       answers that are sent again
     app.py         one request from start to end (ASGI)
-    protocol.py    limits on connections and on slow clients (uvicorn)
+    protocol.py    limits on connections, heads and slow clients (uvicorn)
     running.py     start, signals, shutdown
 
 One process speaks HTTP and decides. It never opens an index. As many processes as there are cores read; one process

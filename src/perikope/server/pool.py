@@ -48,7 +48,8 @@ def process_context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
+    # A new process imports the main program, which takes long unless the fork server has imported it before.
+    context.set_forkserver_preload([PRELOADED, "__main__"])
     return context
 
 

@@ -6,6 +6,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.query import synonyms
 from perikope.query.synonyms import SynonymRule, Synonyms, check_synonyms, parse_rule, read_synonyms
 from perikope.text.analysis import Analyzer
+from tests.support.growth import is_linear
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,11 @@ def test_the_longest_entry_wins_and_matches_do_not_overlap():
 def test_rules_apply_in_any_searched_language():
     assert found(["Pumpe, Förderer"], "pumpen", ["en"]) == []
     assert found(["Pumpe, Förderer"], "pumpen", ["en", "de"]) == [(0, 1, (("Förderer",),), True)]
+
+
+def test_equal_entries_take_linear_time():
+    def read(size):
+        Synonyms(["a, " * size + "b"], Analyzer(), ["en"]).of(["a"])
+
+    assert is_linear(read, 1000, 16)
+    assert Synonyms(["a, a, b"], Analyzer(), ["en"]).of(["a"]).entries == (("b",),)
