@@ -146,3 +146,13 @@ def test_a_defect_of_the_server_is_a_problem_without_details(live: LiveServer, m
     assert incident["incident"] in detail
     assert incident["error"] == "KeyError"
     assert "test_http" in incident["trace"]
+
+
+def test_a_batch_has_one_answer_per_query(live: LiveServer) -> None:
+    """Also if queries are equal or empty."""
+    asked = {"queries": ["pump", "strainer", "pump", ""], "k": 1}
+    answers = web.post(f"{live.url}/indexes/small/search-many", json=asked).json()["answers"]
+    assert len(answers) == 4
+    assert answers[0] == answers[2]
+    assert answers[3]["answer"] is None
+    assert "empty" in answers[3]["problem"]

@@ -30,7 +30,7 @@ def _settings(command: F) -> F:
 @click.command(name="serve")
 @click.argument("paths", metavar="INDEX…|FOLDER", nargs=-1)
 @_settings
-@click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser, if there is one.")
+@click.option("--open/--no-open", "opens", default=None, help="Open the address of the server in a browser.")
 @click.option("--new-token", default="", metavar="NAME", help="Print a new token, and the lines for the file of tokens; serve nothing.")
 def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given: Any) -> int:
     """Serve indexes over HTTP, or a folder of documents.
@@ -65,9 +65,11 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     listening = open_socket(settings)
     served = _served(paths)
     log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow)
-    address = f"unix socket {settings.socket}" if settings.socket else f"http://{_host(settings.host)}:{listening.getsockname()[1]}"
+    shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)
+    address = f"unix socket {settings.socket}" if settings.socket else f"http://{shown}:{listening.getsockname()[1]}"
     server = Server(settings, served, listening, log, lambda: _tell(served, address, opens and not settings.socket))
     server.gate()  # mistakes in the file of tokens are reported now
+    log.event("starting", note="the first start on a computer compiles kernels, for about a minute; perikope warmup does it in advance")
     server.run()
     return 0
 

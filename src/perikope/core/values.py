@@ -342,6 +342,19 @@ class Lines(ValueKind):
 
 
 @dataclass(eq=False, repr=False)
+class Texts(Names):
+    """A list of texts, which may be empty or equal; a single text may be given alone."""
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        """Return the texts as they are, in the given order."""
+        texts = _listed(self, name, value)
+        for text in texts:
+            if not isinstance(text, str):
+                raise UsageError(f"{name} must be {self.describe()}; one of the values is {type_in_words(text)}")
+        return tuple(texts)
+
+
+@dataclass(eq=False, repr=False)
 class NamesOrNone(Names):
     """A list of names that restricts the search. An empty list allows nothing; None means no restriction."""
 

@@ -40,6 +40,10 @@ MOST_BODIES = 1 << 26
 """The bytes of bodies that may always be in memory at a time."""
 
 
+LOGGED = 2000
+"""The most characters of a query in the log. Documents that are added are never in it."""
+
+
 class App:
     """The application of a server."""
 
@@ -233,7 +237,10 @@ class App:
         for name in ("commit", "model", "waited", "stages"):
             if answer.facts.get(name):
                 facts[name] = answer.facts[name]
-        self.log.request(seconds, facts, {"path": request.path, "query": request.query, "body": request.kept.decode("utf-8", "replace")})
+        asked = {"path": request.path, "query": request.query[:LOGGED]}
+        if route is not None and route.permission != WRITE:
+            asked["body"] = request.kept[:LOGGED].decode("utf-8", "replace")
+        self.log.request(seconds, facts, asked)
 
 
 def _from_message(message: Message) -> Answer:

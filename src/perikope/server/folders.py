@@ -31,9 +31,15 @@ def cached_index(folder: Path) -> Path:
 
 def build_index(folder: Path, index: Path) -> BuildReport:
     """Make the index of a folder, or make it equal to the folder. Raises `UsageError` if nothing in it can be read."""
-    index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not folder.is_dir():
         raise UsageError(f"{folder} is neither an index nor a folder of documents; give a folder that exists")
+    try:
+        index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the index of {folder} cannot be made in {index.parent}: {error.strerror}; set PERIKOPE_CACHE to a folder that can be "
+            "written to, or make the index yourself: perikope index FOLDER --to INDEX"
+        ) from None
     return build(str(index), [str(folder)], BuildOptions(sync=True))
 
 

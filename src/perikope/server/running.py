@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
 import uvicorn
 
 from perikope.core.errors import PerikopeError, UsageError
@@ -101,12 +102,27 @@ class Server:
         pool = ReaderPool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
         try:
-            await pool.start()
-            await self._serve(pool, writer)
+            if await self._started(pool):
+                await self._serve(pool, writer)
         finally:
+            if settings.socket:
+                Path(settings.socket).unlink(missing_ok=True)
             await writer.close(SHUTDOWN)
             await pool.close(SHUTDOWN)
         self.log.event("stopped")
+
+    async def _started(self, pool: ReaderPool) -> bool:
+        """Start the processes; False if a signal to end came first. The first start on a computer compiles kernels."""
+        starting, stopping = asyncio.create_task(pool.start()), asyncio.create_task(self._wait())
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            stopping.cancel()
+            await starting
+            return True
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError, OSError):
+            await starting
+        return False
 
     async def _serve(self, pool: ReaderPool, writer: Writer) -> None:
         """Serve until a signal comes, then answer the requests that are there."""
@@ -155,9 +171,12 @@ class Server:
 
         async def on_change() -> None:
             try:
-                facts, _ = await writer.sync(name)
+                facts, content = await writer.sync(name)
                 index.look()
-                self.log.event("folder read", index=name, status=facts["status"])
+                if facts["status"] == 200:
+                    self.log.event("folder read", index=name, **orjson.loads(content))
+                else:
+                    self.log.event("folder not read", index=name, error=orjson.loads(content)["detail"])
             except Exception as error:
                 self.log.event("folder not read", index=name, error=str(error))
 
