@@ -16,6 +16,7 @@ import numpy as np
 
 from perikope.browse.matches import Frequencies
 from perikope.core.arrays import Floats, Integers
+from perikope.kernels.sums import exact_squares, exact_sum
 from perikope.query.group_terms import terms_in
 from perikope.query.terms import Query
 
@@ -189,9 +190,9 @@ def min_max(column: Column) -> Column:
 
 def z_score(column: Column) -> Column:
     """The column shifted and scaled to mean 0 and standard deviation 1; all 0 if values differ only by rounding."""
-    values = column.values
-    mean = _sum_in_any_order(values) / max(values.size, 1)
-    deviation = math.sqrt(_sum_in_any_order((values - mean) ** 2) / max(values.size, 1))
+    values, count = column.values, max(column.values.size, 1)
+    mean = exact_sum(values, 0.0) / count
+    deviation = math.sqrt(exact_squares(values, mean) / count)
     slope = 1 / deviation if deviation > ROUNDING * float(np.abs(values).max(initial=0.0)) else 0.0
     return column.affine(f"{column.label}, in standard deviations from the mean", slope, -mean * slope)
 
@@ -199,20 +200,9 @@ def z_score(column: Column) -> Column:
 def share_above_least(column: Column) -> Column:
     """The column of `(x - min) / Σ (x - min)` for each value x; all 0 if all values are equal up to rounding."""
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
-    total = _sum_in_any_order(column.values - low)
+    total = exact_sum(column.values, low)
     slope = 1 / total if total >= SMALLEST and high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
     return column.affine(f"{column.label}, above the least ÷ its sum over all", slope, -low * slope)
-
-
-def _sum_in_any_order(values: Floats) -> float:
-    """The sum of values, independent of their order, because the order of documents in an index is arbitrary.
-
-    Values are rounded to multiples of the smallest power of two for which the sum fits in 61 bits, and added as
-    integers. Sorting them before adding takes thirty times as long.
-    """
-    bits = 61 - values.size.bit_length()
-    scale = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
-    return math.ldexp(int(np.rint(np.ldexp(values, scale)).astype(np.int64).sum()), -scale)
 
 
 def share(column: Column) -> Column:

@@ -5,7 +5,9 @@ Saved tables of the kind `fusion` store combinations in one of these forms:
     {"method": "linear", "weights": [0.7, …], "features": …, "training": {…}}
     {"method": "lambdamart", "trees": [TREE, …], "features": …, "training": {…}}
 
-`features` is `{"version": 1, "normalize": "minmax", "names": ["bm25", …]}`.
+`features` is `{"version": 1, "normalize": "minmax", "names": ["bm25", …], "shortlist": …}`, with a shortlist such as
+`{"documents": 50, "passages": 4000}`. Without it, all candidate passages get all features, as in tables of earlier
+versions.
 
 A TREE is `{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}`, where each list has one value
 per node. Node 0 is the root, and children have larger numbers than their parents. `left` and `right` are the numbers of
@@ -21,19 +23,25 @@ from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
+from perikope.browse.matches import Matches
 from perikope.browse.models import Signals
-from perikope.browse.models.features import FEATURES, VERSION, FeatureNormalization
+from perikope.browse.models.features import FEATURES, NORMALIZATIONS, VERSION, FeatureNormalization, features
+from perikope.browse.models.shortlist import ListedPassages, Shortlist, score_of
 from perikope.browse.signals import Column, Node, fact
 from perikope.core.arrays import Floats, Integers
 from perikope.index.saved_tables import SavedTable
 from perikope.kernels.regression_trees import add_trees
 
+LABEL = "learned score"
+"""Label of the score of a combination."""
 KIND = "fusion"
 """Kind of the saved tables that hold combinations."""
 LARGEST = 1e9
 """Largest absolute weight or leaf value accepted from a table."""
 MOST_NODES = 1 << 20
 """Largest number of nodes in all trees of a table together."""
+LONGEST = 1 << 40
+"""Largest number of documents or passages on a shortlist that is accepted from a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +51,23 @@ class LinearCombination:
     features: tuple[str, ...]
     """Names of the features."""
     normalize: FeatureNormalization
-    """How features are normalised over the candidate passages of a query."""
+    """How features are normalised over the passages on the shortlist."""
     weights: tuple[float, ...]
     """Weight of each feature, aligned with `features`."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Notes on how the combination was learned."""
+    shortlist: Shortlist | None = None
+    """The passages whose features are computed; None for all candidate passages."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The features with a weight other than 0; the first feature if there are none."""
+        return tuple(name for name, weight in zip(self.features, self.weights, strict=True) if weight) or self.features[:1]
 
     def contributions(self, features: Signals) -> Signals:
-        """The contribution of each feature to the score, by feature; `features` are the normalised features."""
-        return {name: weight * features[name] for name, weight in zip(self.features, self.weights, strict=True)}
+        """The contribution of each used feature to the score, by feature; `features` are the normalised features."""
+        weight = dict(zip(self.features, self.weights, strict=True))
+        return {name: weight[name] * features[name] for name in self.used}
 
     def values(self) -> dict[str, Any]:
         """The combination as plain values, for `write_table`."""
@@ -84,24 +100,34 @@ class TreeCombination:
     features: tuple[str, ...]
     """Names of the features."""
     normalize: FeatureNormalization
-    """How features are normalised over the candidate passages of a query."""
+    """How features are normalised over the passages on the shortlist."""
     trees: tuple[RegressionTree, ...]
     training: Mapping[str, Any] = field(default_factory=dict)
     """Notes on how the combination was learned."""
+    shortlist: Shortlist | None = None
+    """The passages whose features are computed; None for all candidate passages."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The features that a tree tests; the first feature if there are none."""
+        tested = {feature for tree in self.trees for feature, left in zip(tree.feature, tree.left, strict=True) if left >= 0}
+        return tuple(name for i, name in enumerate(self.features) if i in tested) or self.features[:1]
 
     def contributions(self, features: Signals) -> Signals:
-        """The contribution of each normalised feature to the score, and `base`, the sum of the values of the roots.
+        """The contribution of each used feature to the score, and `base`, the sum of the values of the roots.
 
         Each step of a passage from a node to its child changes the value. This change is attributed to the feature that
         the node tests (Saabas 2014).
         """
-        columns = [features[name] for name in self.features]
+        used = self.used
+        columns = [features[name] for name in used]
         matrix = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
-        added: Floats = add_trees(matrix, *self._nodes())
-        by_feature = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(self.features, columns, strict=True))}
+        added: Floats = add_trees(matrix, *self._nodes(used))
+        by_feature = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(used, columns, strict=True))}
         return {**by_feature, "base": fact("mean of the training examples", added[-1])}
 
-    def _nodes(self) -> tuple[Integers, Integers, Floats, Integers, Integers, Floats]:
+    def _nodes(self, used: Sequence[str]) -> tuple[Integers, Integers, Floats, Integers, Integers, Floats]:
+        """The nodes of all trees, as `add_trees` takes them. Features are numbered as in `used`."""
         first = np.concatenate([[0], np.cumsum([len(tree.value) for tree in self.trees])]).astype(np.int64)
 
         def joined(name: str, kind: type) -> Any:
@@ -110,7 +136,9 @@ class TreeCombination:
         base = np.repeat(first[:-1], np.diff(first))
         left, right = joined("left", np.int64), joined("right", np.int64)
         inner = left >= 0
-        feature, threshold, value = joined("feature", np.int64), joined("threshold", np.float64), joined("value", np.float64)
+        column_of_feature = np.array([used.index(name) if name in used else -1 for name in self.features], np.int64)
+        feature = column_of_feature[np.where(inner, joined("feature", np.int64), 0)]
+        threshold, value = joined("threshold", np.float64), joined("value", np.float64)
         return first, feature, threshold, np.where(inner, left + base, -1), np.where(inner, right + base, -1), value
 
     def values(self) -> dict[str, Any]:
@@ -120,6 +148,7 @@ class TreeCombination:
 
 
 Combination = LinearCombination | TreeCombination
+_OF_SHORTLIST = ("documents", "passages")
 _OF_NODE = ("feature", "threshold", "left", "right", "value")
 
 
@@ -131,7 +160,41 @@ def _decided(added: Floats, feature: Column) -> Column:
 
 
 def _described(combination: Combination) -> dict[str, Any]:
-    return {"version": VERSION, "normalize": combination.normalize, "names": list(combination.features)}
+    shortlist = combination.shortlist
+    described = {"version": VERSION, "normalize": combination.normalize, "names": list(combination.features)}
+    return described if shortlist is None else {**described, "shortlist": {name: getattr(shortlist, name) for name in _OF_SHORTLIST}}
+
+
+def listed_passages(combination: Combination, matches: Matches) -> ListedPassages:
+    """The passages whose features a combination takes, among all passages of some matches."""
+    return ListedPassages(matches) if combination.shortlist is None else combination.shortlist.of(matches)
+
+
+def contributions(combination: Combination, listed: ListedPassages, raw: Signals | None = None) -> Signals:
+    """The contribution of each feature to the score of all passages, by feature.
+
+    `listed` are the `listed_passages` of the combination. `raw` are their features, not normalised; if they are not
+    given, those that the combination uses are computed.
+    """
+    used = combination.used
+    raw = features(listed.matches, used) if raw is None else raw
+    normalize = NORMALIZATIONS[combination.normalize]
+    return listed.for_all(combination.contributions({name: normalize(raw[name]) for name in used}))
+
+
+class CombinationScorer:
+    """Scores matches by several combinations, and computes the features of each shortlist only once."""
+
+    def __init__(self, matches: Matches) -> None:
+        self._matches = matches
+        self._listed: dict[Shortlist | None, tuple[ListedPassages, Signals]] = {}
+
+    def score(self, combination: Combination) -> Column:
+        """The score of each passage by a combination."""
+        if combination.shortlist not in self._listed:
+            listed = listed_passages(combination, self._matches)
+            self._listed[combination.shortlist] = listed, features(listed.matches)
+        return score_of(contributions(combination, *self._listed[combination.shortlist]), LABEL)
 
 
 def combination_of(table: SavedTable) -> Combination:
@@ -156,14 +219,26 @@ def combination_of(table: SavedTable) -> Combination:
     training = table.values.get("training", {})
     if not isinstance(training, dict):
         raise table.damaged('"training" must be an object')
+    shortlist = _shortlist(table, described.get("shortlist"))
     if method == "linear":
         weights = table.values.get("weights")
         if not _are_numbers(weights) or len(weights) != len(names):
             raise table.damaged(f'"weights" must be a list of {len(names)} numbers, one per feature')
-        return LinearCombination(tuple(names), normalize, tuple(map(float, weights)), training)
+        return LinearCombination(tuple(names), normalize, tuple(map(float, weights)), training, shortlist)
     if method == "lambdamart":
-        return TreeCombination(tuple(names), normalize, _trees(table, len(names)), training)
+        return TreeCombination(tuple(names), normalize, _trees(table, len(names)), training, shortlist)
     raise table.damaged('"method" must be linear or lambdamart')
+
+
+def _shortlist(table: SavedTable, given: object) -> Shortlist | None:
+    """The shortlist that a table describes; None if it describes none."""
+    if given is None:
+        return None
+    if not isinstance(given, dict) or set(given) != set(_OF_SHORTLIST):
+        raise table.damaged(f'"shortlist" must be an object with {" and ".join(_OF_SHORTLIST)}')
+    if not all(type(value) is int and 0 < value <= LONGEST for value in given.values()):
+        raise table.damaged(f'the numbers of "shortlist" must be between 1 and {LONGEST}')
+    return Shortlist(**given)
 
 
 def _is_normalization(value: object) -> TypeGuard[FeatureNormalization]:

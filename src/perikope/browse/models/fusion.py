@@ -9,8 +9,8 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.models import Model, Signals, model, parse_model
-from perikope.browse.models.combination import KIND, combination_of
-from perikope.browse.models.features import normalized_features
+from perikope.browse.models.combination import KIND, LABEL, combination_of, contributions, listed_passages
+from perikope.browse.models.shortlist import score_of
 from perikope.browse.signals import Column, Node, min_max, share_above_least, sum_of, z_score
 from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError
@@ -152,18 +152,20 @@ def learned_signals(
     """The contribution of each feature of the table to the score, by feature."""
     matches.require_passages("learned")
     combination = combination_of(matches.table(read_name(name), KIND))
-    return combination.contributions(normalized_features(matches, combination.features, combination.normalize))
+    return contributions(combination, listed_passages(combination, matches))
 
 
 @model(learned_signals)
 def learned(signals: Signals) -> Column:
     """A combination of features that was learned from judgements, so that no model has to be chosen by hand.
 
-    The score is `Σ_f w_f · norm(f(p))` over features f, each normalised over the candidate passages, or a sum of
-    regression trees over these features. `perikope learn features` lists the features.
+    The score is `Σ_f w_f · norm(f(p))` over features f, or a sum of regression trees over these features. `perikope
+    learn features` lists the features. They are normalised over the passages on the shortlist: those of the best
+    documents by coverage, at least 50 documents and 4,000 passages. The passages of all other candidates follow in the
+    order of coverage. Tables of earlier versions and `even` have no shortlist: all candidates get all features.
 
     `name` is the name of a table that `perikope learn fusion` saved in the index; `perikope learn show` lists these
     tables. The table `even` comes with the program, and its weights are set by hand. The model ranks passages, not
     elements, because features compare neighbouring passages.
     """
-    return sum_of("learned score", list(signals.values()))
+    return score_of(signals, LABEL)

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from perikope.browse.models import Model, parse_model
-from perikope.browse.models.combination import KIND, Combination, combination_of
-from perikope.browse.models.features import NORMALIZATIONS, features
+from perikope.browse.models.combination import KIND, Combination, CombinationScorer, combination_of
 from perikope.browse.signals import Column
 from perikope.core import files
 from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan_parts import CANDIDATES, SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
-from perikope.evaluation.learning.validation import NORMALIZATION, score
+from perikope.evaluation.learning.validation import NORMALIZATION
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.tuning.scores import scores_in_view
@@ -247,7 +246,7 @@ class _Views:
         self._asked: dict[int, PreparedTopic] = {}
         self._views: dict[int, View] = {}
         self._fetched: dict[int, Fetched] = {}
-        self._features: dict[int, Mapping[str, Column]] = {}
+        self._scorers: dict[int, CombinationScorer] = {}
 
     def asked(self, system_number: int) -> PreparedTopic:
         """The topic, prepared with the search options of a system."""
@@ -275,10 +274,9 @@ class _Views:
     def learned(self, system_number: int, combination: Combination) -> Column:
         """The scores of all passages in the view of a system, by a learned combination."""
         key = self._key[system_number]
-        if key not in self._features:
-            self._features[key] = features(self.view(system_number).matches)
-        normalized = {name: NORMALIZATIONS[combination.normalize](self._features[key][name]) for name in combination.features}
-        return score(combination, normalized)
+        if key not in self._scorers:
+            self._scorers[key] = CombinationScorer(self.view(system_number).matches)
+        return self._scorers[key].score(combination)
 
 
 def _ready(ranker: RankerSpec) -> Model | Combination:

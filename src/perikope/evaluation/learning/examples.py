@@ -12,6 +12,7 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
+from perikope.browse.models.shortlist import SHORTLIST
 from perikope.browse.ranking import Ranking
 from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError
@@ -164,17 +165,21 @@ def group_of(
     sampling: Sampling,
     normalize: FeatureNormalization,
 ) -> Group:
-    """The examples of a topic, chosen from its matches.
+    """The examples of a topic, chosen from its matches. All are on the shortlist, because others have no features.
 
     `ranking` must have at least `sampling.depth` passages, or all passages if there are fewer.
     """
+    listed = SHORTLIST.of(matches)
     rows_of_judged = rows_of(snapshot, matches, judged)
     is_example = np.zeros(matches.passages, bool)
     is_example[ranking.rows[: sampling.depth]] = True
     is_example[list(rows_of_judged.values())] = True
     # Sorted by document id, so that the sample does not depend on the order in which documents were indexed.
     by_id = np.lexsort((np.arange(matches.passages), matches.id_rank_of_document()[matches.document_of_passage]))
-    rest = by_id[~is_example[by_id]]
+    is_listed = np.zeros(matches.passages, bool)
+    is_listed[listed.rows] = True
+    is_example &= is_listed
+    rest = by_id[(is_listed & ~is_example)[by_id]]
     generator = np.random.default_rng([sampling.seed, zlib.crc32(qid.encode())])
     drawn = generator.choice(rest, min(sampling.others, rest.size), replace=False)
     stands_for = np.ones(matches.passages)
@@ -184,6 +189,7 @@ def group_of(
     grades = np.zeros(matches.passages, np.int64)
     for name, row in rows_of_judged.items():
         grades[row] = max(judged[name], 0)
-    columns = normalized_features(matches, FEATURES, normalize)
-    table = np.stack([column.values[rows] for column in columns.values()], axis=1)
+    columns = normalized_features(listed.matches, FEATURES, normalize)
+    at = np.searchsorted(listed.rows, rows)
+    table = np.stack([column.values[at] for column in columns.values()], axis=1)
     return Group(qid, tuple(names_of(snapshot, matches, rows)), table, grades[rows], stands_for[rows])

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from perikope.browse.models import MODELS, Model, Signals, parse_model
-from perikope.browse.models.combination import Combination, LinearCombination, TreeCombination
-from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
-from perikope.browse.signals import Column, sum_of
+from perikope.browse.models import MODELS, Model, parse_model
+from perikope.browse.models.combination import Combination, CombinationScorer, LinearCombination, TreeCombination
+from perikope.browse.models.features import FEATURES, FeatureNormalization
+from perikope.browse.models.shortlist import SHORTLIST
+from perikope.browse.signals import Column
 from perikope.core.names import document_name
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.evaluation.depth import depth_of
@@ -52,9 +53,9 @@ class Learner:
         """
         names = tuple(FEATURES)
         if self.method == "linear":
-            return LinearCombination(names, normalize, fit_linear(groups, l2=self.l2)), ""
+            return LinearCombination(names, normalize, fit_linear(groups, l2=self.l2), shortlist=SHORTLIST), ""
         trees, text = fit_trees(groups, names, seed=self.seed)
-        return TreeCombination(names, normalize, trees), text
+        return TreeCombination(names, normalize, trees, shortlist=SHORTLIST), text
 
     def facts(self) -> dict[str, Any]:
         """The settings that affect the method, as values for JSON."""
@@ -165,9 +166,9 @@ def evaluate_combinations(
     def measured(topic: Topic) -> dict[str, dict[str, float]]:
         search, matches = source.look_into(topic)
         judged = source.judgements.get(topic.qid, {})
-        features = normalized_features(matches, FEATURES, source.normalize)
+        scorer = CombinationScorer(matches)
         scores: dict[str, tuple[Column, Model | None]] = {
-            name: (score(combination, features), None) for name, combination in combinations(topic).items()
+            name: (scorer.score(combination), None) for name, combination in combinations(topic).items()
         }
         scores |= {name: (model.score(matches), model) for name, model in models.items()}
         values = {}
@@ -186,8 +187,3 @@ def evaluate_combinations(
                 figures.setdefault(system, {}).setdefault(measure, {})[topic.qid] = value
         on_topic("figures")
     return figures
-
-
-def score(combination: Combination, features: Signals) -> Column:
-    """The score of each passage: the sum of the contributions of its features in a combination."""
-    return sum_of("learned score", list(combination.contributions(features).values()))
