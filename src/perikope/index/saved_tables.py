@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -45,9 +46,12 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE
 there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SavedTable:
-    """A learned table. Its kind says what the values are, such as `tags` or `prior`."""
+    """A learned table. Its kind says what the values are, such as `tags` or `prior`.
+
+    Reading an unchanged file again returns the same object, so code that checks values may remember what it checked.
+    """
 
     name: str
     kind: str
@@ -183,13 +187,20 @@ def _files_named(name: str, folder: Path | None) -> list[Traversable]:
 
 
 def _load(name: str, path: Traversable) -> SavedTable:
-    damaged = InputError("is not a table of perikope, or is damaged: restore the file, or learn the table again", path=path)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-        content = parse_object(data if len(data) <= MAX_BYTES else b"")
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}", path=path) from None
+    return _parsed(name, str(path), data)
+
+
+@lru_cache(maxsize=4)
+def _parsed(name: str, path: str, data: bytes) -> SavedTable:
+    """The table in the content of a file. It is remembered by content, because every search reads the same tables."""
+    damaged = InputError("is not a table of perikope, or is damaged: restore the file, or learn the table again", path=path)
+    try:
+        content = parse_object(data if len(data) <= MAX_BYTES else b"")
     except ValueError:
         raise damaged from None
     if CHECKSUM in content and not has_right_checksum(content):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeGuard, get_args
 
 import numpy as np
@@ -93,6 +94,10 @@ class RegressionTree:
     """Score of a leaf; in an inner node, the mean over the training examples that reach it."""
 
 
+TreeNodes = tuple[Integers, Integers, Floats, Integers, Integers, Floats]
+"""The nodes of several trees: arrays as `add_trees` takes them."""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeCombination:
     """The sum of regression trees over normalised features."""
@@ -107,11 +112,14 @@ class TreeCombination:
     shortlist: Shortlist | None = None
     """The passages whose features are computed; None for all candidate passages."""
 
-    @property
-    def used(self) -> tuple[str, ...]:
-        """The features that a tree tests; the first feature if there are none."""
+    used: tuple[str, ...] = field(init=False, compare=False)
+    """The features that a tree tests; the first feature if there are none."""
+    _nodes: TreeNodes = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
         tested = {feature for tree in self.trees for feature, left in zip(tree.feature, tree.left, strict=True) if left >= 0}
-        return tuple(name for i, name in enumerate(self.features) if i in tested) or self.features[:1]
+        object.__setattr__(self, "used", tuple(name for i, name in enumerate(self.features) if i in tested) or self.features[:1])
+        object.__setattr__(self, "_nodes", _nodes_of(self.trees, self.features, self.used))
 
     def contributions(self, features: Signals) -> Signals:
         """The contribution of each used feature to the score, and `base`, the sum of the values of the roots.
@@ -119,32 +127,32 @@ class TreeCombination:
         Each step of a passage from a node to its child changes the value. This change is attributed to the feature that
         the node tests (Saabas 2014).
         """
-        used = self.used
-        columns = [features[name] for name in used]
+        columns = [features[name] for name in self.used]
         matrix = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
-        added: Floats = add_trees(matrix, *self._nodes(used))
-        by_feature = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(used, columns, strict=True))}
+        added: Floats = add_trees(matrix, *self._nodes)
+        by_feature = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(self.used, columns, strict=True))}
         return {**by_feature, "base": fact("mean of the training examples", added[-1])}
-
-    def _nodes(self, used: Sequence[str]) -> tuple[Integers, Integers, Floats, Integers, Integers, Floats]:
-        """The nodes of all trees, as `add_trees` takes them. Features are numbered as in `used`."""
-        first = np.concatenate([[0], np.cumsum([len(tree.value) for tree in self.trees])]).astype(np.int64)
-
-        def joined(name: str, kind: type) -> Any:
-            return np.concatenate([np.array(getattr(tree, name), kind) for tree in self.trees])
-
-        base = np.repeat(first[:-1], np.diff(first))
-        left, right = joined("left", np.int64), joined("right", np.int64)
-        inner = left >= 0
-        column_of_feature = np.array([used.index(name) if name in used else -1 for name in self.features], np.int64)
-        feature = column_of_feature[np.where(inner, joined("feature", np.int64), 0)]
-        threshold, value = joined("threshold", np.float64), joined("value", np.float64)
-        return first, feature, threshold, np.where(inner, left + base, -1), np.where(inner, right + base, -1), value
 
     def values(self) -> dict[str, Any]:
         """The combination as plain values, for `write_table`."""
         trees = [{name: list(getattr(tree, name)) for name in _OF_NODE} for tree in self.trees]
         return {"method": "lambdamart", "features": _described(self), "trees": trees, "training": dict(self.training)}
+
+
+def _nodes_of(trees: Sequence[RegressionTree], features: Sequence[str], used: Sequence[str]) -> TreeNodes:
+    """The nodes of all trees, as `add_trees` takes them. Features are numbered as in `used`."""
+    first = np.concatenate([[0], np.cumsum([len(tree.value) for tree in trees])]).astype(np.int64)
+
+    def joined(name: str, kind: type) -> Any:
+        return np.array([value for tree in trees for value in getattr(tree, name)], kind)
+
+    base = np.repeat(first[:-1], np.diff(first))
+    left, right = joined("left", np.int64), joined("right", np.int64)
+    inner = left >= 0
+    column_of_feature = np.array([used.index(name) if name in used else -1 for name in features], np.int64)
+    feature = column_of_feature[np.where(inner, joined("feature", np.int64), 0)]
+    threshold, value = joined("threshold", np.float64), joined("value", np.float64)
+    return first, feature, threshold, np.where(inner, left + base, -1), np.where(inner, right + base, -1), value
 
 
 Combination = LinearCombination | TreeCombination
@@ -197,8 +205,9 @@ class CombinationScorer:
         return score_of(contributions(combination, *self._listed[combination.shortlist]), LABEL)
 
 
+@lru_cache(maxsize=4)
 def combination_of(table: SavedTable) -> Combination:
-    """Read and check the combination of a saved table.
+    """Read and check the combination of a saved table, once per table, because every search uses the same tables.
 
     Raises an error if it was learned with another version of the features.
     """
