@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks cost", description=__doc__.splitlines()[0])
     parser.add_argument("index", help="folder of the index")
     parser.add_argument("topics", help="file of topics")
-    parser.add_argument("--model", action="append", default=[], help="a further model, such as hybrid or learned(name=\"mine\")")
+    parser.add_argument("--model", action="append", default=[], help='a further model, such as hybrid or learned(name="mine")')
     parser.add_argument("--queries", type=int, default=50, help="number of topics, spread over the file (default: 50)")
     parser.add_argument("--repeat", type=int, default=3, help="searches per query and model, of which the cheapest counts (default: 3)")
     parser.add_argument("--command", type=int, default=0, metavar="N", help="number of topics that are also searched with the command")

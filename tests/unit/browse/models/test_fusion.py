@@ -10,6 +10,7 @@ import pytest
 from perikope.browse.models import parse_model
 from perikope.browse.models.combination import KIND, LinearCombination, RegressionTree, TreeCombination, combination_of
 from perikope.browse.models.features import FEATURES, VERSION, features, normalized_features
+from perikope.browse.models.shortlist import Shortlist
 from perikope.core.errors import InputError, UsageError
 from perikope.index.saved_tables import SavedTable, read_table, write_table
 from tests.support.collections import index_of, plain_document
@@ -146,8 +147,52 @@ def test_trees_add_up_along_their_paths(index):
         assert node.recomputed() == pytest.approx(node.value)
 
 
+UNUSED = {"linear": LinearCombination(("prox", "bm25"), "zscore", (0.0, 1.0)), "trees": replace(TREES, features=("bm25", "length", "prox"))}
+
+
+@pytest.mark.parametrize("combination", UNUSED.values(), ids=UNUSED)
+def test_features_that_cannot_change_a_score_are_not_computed(index, combination, monkeypatch):
+    def refuse(sources):
+        raise AssertionError("prox was computed")
+
+    monkeypatch.setitem(FEATURES, "prox", replace(FEATURES["prox"], column=refuse))
+    write_table(index.folder, "mine", KIND, combination.values())
+    results = index.search("magnet pump", model='learned(name="mine")')
+    assert "prox" not in results.signals()
+    assert results.score.values.any()
+
+
+def test_a_combination_without_any_effect_ranks_everything_alike(index):
+    write_table(index.folder, "mine", KIND, LinearCombination(("bm25", "length"), "zscore", (0.0, 0.0)).values())
+    assert not index.search("magnet pump", model='learned(name="mine")').score.values.any()
+
+
+def test_a_table_is_checked_once_and_again_after_a_change(index):
+    table = write_table(index.folder, "mine", KIND, TREES.values())
+    first = read_table("mine", KIND, index.folder)
+    assert read_table("mine", KIND, index.folder) is first
+    assert combination_of(read_table("mine", KIND, index.folder)) is combination_of(first)
+    table.write_text(table.read_text().replace("0.75", "0.25"))
+    with pytest.raises(InputError, match="is damaged"):
+        index.search("magnet pump", model='learned(name="mine")')
+    write_table(index.folder, "mine", KIND, LinearCombination(("bm25",), "minmax", (1.0,)).values())
+    assert combination_of(read_table("mine", KIND, index.folder)) != combination_of(first)
+
+
+def test_a_shortlist_is_read_as_it_was_written(index):
+    for combination in (LinearCombination(("bm25",), "zscore", (1.0,)), TREES):
+        listed = replace(combination, shortlist=Shortlist(7, 300))
+        write_table(index.folder, "mine", KIND, listed.values())
+        assert combination_of(read_table("mine", KIND, index.folder)) == listed
+    # Tables of earlier versions have none.
+    assert "shortlist" not in TREES.values()["features"]
+
+
+FEATURES_OF_BM25 = {"version": VERSION, "normalize": "minmax", "names": ["bm25"]}
+
+
 def linear(**changed):
-    return {"method": "linear", "features": {"version": VERSION, "normalize": "minmax", "names": ["bm25"]}, "weights": [1.0]} | changed
+    return {"method": "linear", "features": FEATURES_OF_BM25, "weights": [1.0]} | changed
 
 
 def tree(**changed):
@@ -164,6 +209,11 @@ def tree(**changed):
         (linear(features={"version": VERSION, "normalize": "minmax", "names": []}), '"names" must be'),
         (linear(features={"version": VERSION, "normalize": "minmax", "names": ["bm25", "bm25"]}), '"names" must be'),
         (linear(features={"version": VERSION, "normalize": "minmax", "names": ["bm52"]}), "no feature 'bm52'"),
+        (linear(features=FEATURES_OF_BM25 | {"shortlist": 5}), '"shortlist" must be an object'),
+        (linear(features=FEATURES_OF_BM25 | {"shortlist": {"documents": 5}}), '"shortlist" must be an object'),
+        (linear(features=FEATURES_OF_BM25 | {"shortlist": {"documents": 0, "passages": 5}}), 'the numbers of "shortlist"'),
+        (linear(features=FEATURES_OF_BM25 | {"shortlist": {"documents": 5, "passages": 1.5}}), 'the numbers of "shortlist"'),
+        (linear(features=FEATURES_OF_BM25 | {"shortlist": {"documents": True, "passages": 5}}), 'the numbers of "shortlist"'),
         (linear(weights=[1.0, 2.0]), '"weights" must be a list of 1'),
         (linear(weights=["1"]), '"weights" must be'),
         (linear(weights=[float("nan")]), '"weights" must be'),
