@@ -89,9 +89,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     best = index.search(queries[0], k=1).model
     label = [f"best: {best}" if model == "best" else model for model in models]
     seconds = costs(lambda query, model: in_process(index, query, model), models, queries, options.repeat)
-    tables = [table(f"CPU milliseconds per query in a running process, {len(queries)} queries", label, seconds)]
+    publish([table(f"CPU milliseconds per query in a running process, {len(queries)} queries", label, seconds)], options.markdown)
     if options.command:
         some = queries[:: max(len(queries) // options.command, 1)][: options.command]
         seconds = costs(lambda query, model: as_command(options.index, query, model), models, some, options.repeat)
-        tables.append(table(f"CPU milliseconds per command perikope search, {len(some)} queries", label, seconds))
-    publish(tables, options.markdown)
+        publish([table(f"CPU milliseconds per command perikope search, {len(some)} queries", label, seconds)], options.markdown)
