@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import statistics
 import threading
@@ -170,3 +172,13 @@ def test_the_log_is_json_throughout(server: ServerProcess) -> None:
 def test_one_reader_is_left(server: ServerProcess, tmp_path: Path) -> None:
     """Processes that were ended are gone."""
     wait_until(lambda: len(server.processes()["forked"]) == 1)
+
+
+def test_a_stuck_reader_ends_although_the_fork_server_was_killed(server: ServerProcess) -> None:
+    """Such a process cannot be waited for any more, and ends by itself."""
+    pid = _probe(server).json()["pid"]
+    (fork_server,) = server.processes()["forkserver"]
+    os.kill(fork_server, signal.SIGKILL)
+    check_problem(_probe(server, kind="stuck", seconds=1000), 504)
+    wait_until(lambda: not is_alive(pid))
+    wait_until(lambda: _probe(server).status_code == 200)
