@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -17,7 +16,7 @@ import httpx
 import pytest
 
 from perikope.server.handler import GRACE
-from tests.server.support import ServerProcess, check_problem, head, is_alive, make_index, wait_until
+from tests.server.support import ServerProcess, check_problem, exchange, head, is_alive, make_index, wait_until
 
 LIMIT = 1.0
 """Seconds that a request may take."""
@@ -161,12 +160,14 @@ def test_a_reader_is_not_lost_if_a_client_goes(server: ServerProcess) -> None:
 
 
 def test_the_log_is_json_throughout(server: ServerProcess) -> None:
-    """After all of the above."""
+    """After all of the above, and also what libraries have to say."""
+    exchange(server.port, b"GARBAGE\r\n\r\n")
+    exchange(server.port, head("GET", "/health", server.port, "Upgrade: websocket", "Connection: upgrade"))
+    wait_until(lambda: any(line.get("library") == "uvicorn.error" for line in server.lines()))
     lines = server.lines()
     assert {"ready", "request", "slow request", "error"} <= {line["event"] for line in lines}
-    with contextlib.suppress(StopIteration):
-        slow = next(line for line in lines if line["event"] == "slow request" and line["status"] == 504 and "stages" in line)
-        assert slow["stages"]["rank"] > 0
+    slow = next(line for line in lines if line["event"] == "slow request" and line["status"] == 504 and line.get("stages"))
+    assert slow["stages"]["rank"] > 0
 
 
 def test_one_reader_is_left(server: ServerProcess, tmp_path: Path) -> None:

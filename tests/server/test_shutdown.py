@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import socket
 import threading
@@ -54,17 +56,18 @@ def test_every_accepted_request_is_answered(folder: Path, tokens: Path) -> None:
 
 def test_signals_to_all_processes_are_left_to_the_server(folder: Path) -> None:
     """Ctrl-C and service managers send signals to all processes of a group. Requests are finished all the same."""
-    import os
-
     with ServerProcess(f"small={folder}", "--workers", "2") as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=120) as connection:
             connection.sendall(head("GET", "/indexes/small/probe?kind=sleep&seconds=0.5", server.port))
             time.sleep(0.1)
-            for pid in server.processes()["forked"]:
+            readers = server.processes()["forked"]
+            for pid in readers:
                 for number in (signal.SIGINT, signal.SIGTERM):
                     os.kill(pid, number)
             server.signal(signal.SIGINT)
-            assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+            answer = read_all(connection)
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["pid"] in readers, "no reader was replaced"
         assert server.wait() == 0
         wait_until(lambda: not any(map(is_alive, server.known)))
 
