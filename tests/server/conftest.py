@@ -8,6 +8,9 @@ import pytest
 
 from tests.server.support import TOKEN, LiveServer, ServerProcess, make_index
 
+collect_ignore = ["preload.py", "program.py"]
+"""Modules that are imported in test servers only: they declare an operation."""
+
 
 @pytest.fixture(scope="session")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:

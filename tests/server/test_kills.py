@@ -17,10 +17,13 @@ from perikope import Index
 from tests.server.support import TOKEN, ServerProcess, is_alive, wait_until
 from tests.support.examples import scaled
 
-BATCH = 5
+BATCH = 3
 """Documents that are added at a time."""
-MOST_BATCHES = 200
-PASSAGES = 3
+MOST_BATCHES = 150
+"""All passages of so many batches are returned by one search."""
+PAUSE = 0.05
+"""Seconds between two changes."""
+PASSAGES = 2
 """Passages of every document. Each names its document, and all of them contain the word that is searched for."""
 
 
@@ -90,7 +93,9 @@ class _Load:
         last = batches[-1] if batches else -1
         expected = {f"batch{batch}-{number}": PASSAGES for batch in range(last + 1) for number in range(BATCH)}
         if counts != expected or any(len(found) != 1 for found in versions.values()):
-            self.wrong.append((batches, counts))
+            self.wrong.append(
+                f"{len(hits)} hits up to batch {last}; too few or too many: {dict(counts.items() ^ expected.items())}, {versions}"
+            )
         if last < before:
             self.wrong.append(f"batch {before} was acknowledged before the search, but the last one found is {last}")
 
@@ -107,6 +112,7 @@ class _Load:
                     self.wrong.append(answer.text)
                     return
                 self.acknowledged = self.written
+                self._stop.wait(PAUSE)
 
 
 def test_kills_under_load(server: ServerProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
