@@ -342,7 +342,7 @@ class Lines(ValueKind):
 
 
 @dataclass(eq=False, repr=False)
-class Texts(Names):
+class AnyTexts(Names):
     """A list of texts, which may be empty or equal; a single text may be given alone."""
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:

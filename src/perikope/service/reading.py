@@ -12,7 +12,7 @@ from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
-from perikope.core.values import Names, Notation, OneOf, Real, Text, Texts, Whole
+from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Text, Whole
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
@@ -129,7 +129,7 @@ def _hits(results: Results) -> tuple[Any, ...]:
 class BatchRequest(Options):
     """Several searches with the same options."""
 
-    queries: tuple[str, ...] = option((), Texts(), "The queries in words. The answers are in the same order.")
+    queries: tuple[str, ...] = option((), AnyTexts(), "The queries in words. The answers are in the same order.")
     recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
 
 
