@@ -23,6 +23,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -52,14 +53,38 @@ def _search_all(arguments: tuple[str, str, list[str], float]) -> int:
     list(index.search(queries[0], model=model, k=K))
     ends, number = time.perf_counter() + seconds, 0
     while time.perf_counter() < ends:
+        index.refresh()
         orjson.dumps(list(index.search(queries[number % len(queries)], model=model, k=K)))
         number += 1
     return number
 
 
+def _commit_every_second(folder: str, stop: threading.Event) -> None:
+    from perikope.search.facade import Index
+
+    number = 0
+    while not stop.wait(1.0):
+        number += 1
+        with Index.open(folder) as index:
+            index.add({"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document, number {number}."]}, replace=True)
+
+
+@contextmanager
+def committing_without_http(folder: str) -> Iterator[None]:
+    """A thread that commits a document every second, as the client of the server does."""
+    stop = threading.Event()
+    thread = threading.Thread(target=_commit_every_second, args=(folder, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def library(folder: str, model: str, queries: list[str], seconds: float, processes: int) -> float:
     """Answers per second of the library in as many processes as the server has."""
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # a thread may be running
         divided = [(folder, model, queries[number::processes], seconds) for number in range(processes)]
         list(pool.map(_search_all, [(folder, model, queries[:5], 0.1)] * processes))
         return sum(pool.map(_search_all, divided)) / seconds
@@ -223,7 +248,10 @@ def measure(index: Path, queries: list[str], model: str, clients: Sequence[int],
     paths = folder / f"paths-{model}"
     paths.write_text("\n".join(f"/indexes/bench/search?{urlencode({'query': query, 'model': model, 'k': K})}" for query in queries))
     alone = library(str(index), model, queries, seconds, processes)
-    table.rows.append(["library, no HTTP", str(processes), f"{alone:.1f}", "", "", "", "", "", ""])
+    table.rows.append(["library, no HTTP, no commits", str(processes), f"{alone:.1f}", "", "", "", "", "", ""])
+    with committing_without_http(str(index)):
+        beside = library(str(index), model, queries, seconds, processes)
+    table.rows.append(["library, no HTTP", str(processes), f"{beside:.1f}", "", "", "", "", "", ""])
     with server(index, "--cache", "0", "--max-query", "100000") as (port, pid):
         load(port, paths, clients=4, seconds=2)
         before = held(pid)
@@ -235,7 +263,10 @@ def measure(index: Path, queries: list[str], model: str, clients: Sequence[int],
             table.rows.append(row("… open loop, 70 %", load(port, paths, rate=0.7 * best, clients=64, seconds=2 * seconds)))
             table.rows.append(row("… open loop, 200 %", twice := load(port, paths, rate=2 * best, clients=256, seconds=seconds)))
         after = held(pid)
-    table.notes.append(f"server / library: {best / alone:.2f} at the best number of clients; {len(told)} commits acknowledged while it ran")
+    table.notes.append(
+        f"server / library: {best / beside:.2f} at the best number of clients, {best / alone:.2f} of the library without commits; "
+        f"{len(told)} commits acknowledged while it ran"
+    )
     table.notes.append(
         f"at twice saturation: refused in {milliseconds(twice['refused_p50'])} ms (median), {milliseconds(twice['refused_p99'])} (99 %)"
     )
