@@ -354,3 +354,12 @@ def _patiently(action: Callable[[], Result]) -> Result:
         except PermissionError:
             time.sleep(_PAUSE)
     return action()
+
+
+def identity_of(path: Path) -> tuple[int, ...]:
+    """What tells a file from one that replaces it, even within the resolution of file times; empty if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ino, found.st_size

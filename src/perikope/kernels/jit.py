@@ -17,14 +17,12 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from perikope import __version__
 from perikope.core import compilation
+from perikope.core.user_cache import user_caches
 
 
 def cache_directory() -> str | None:
     """A private folder of this user for compiled code, or None if no private folder can be written to."""
-    base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    candidates = [Path(base) / "perikope"] if base else []
-    with contextlib.suppress(RuntimeError):  # no home folder
-        candidates.append(Path.home() / ".cache" / "perikope")
+    candidates = user_caches()
     candidates.append(Path(tempfile.gettempdir()) / f"perikope-{_user()}")
     for candidate in candidates:
         folder = candidate / f"kernels-{__version__}"

@@ -22,6 +22,7 @@ from perikope.browse.models import Signals, model, parse_model
 from perikope.browse.signals import Column, Node, sum_of, z_score
 from perikope.core.arrays import Floats, Floats32, Integers
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
+from perikope.core.files import identity_of
 from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Range
 from perikope.index.reader import Snapshot
@@ -201,7 +202,7 @@ def open_store(snapshot: Snapshot, name: str, *kinds: Kind) -> VectorStore:
     The snapshot keeps an open store and returns it again until the manifest of the store changes.
     """
     check_name(name)
-    changed = _identity(snapshot.folder / FOLDER / name / MANIFEST)
+    changed = identity_of(snapshot.folder / FOLDER / name / MANIFEST)
     kept = snapshot.stores.get(name)
     if kept is None or kept[0] != changed:
         kept = snapshot.stores[name] = changed, VectorStore.open(snapshot.folder, name, kinds[0])
@@ -210,15 +211,6 @@ def open_store(snapshot: Snapshot, name: str, *kinds: Kind) -> VectorStore:
         wanted = " or ".join(kinds)
         raise UsageError(f"the store {name!r} is of kind {store.kind}, not {wanted}; rank with {_MODEL_OF_KIND[store.kind]}(store={name})")
     return store
-
-
-def _identity(path: Path) -> tuple[int, ...]:
-    """What tells a file from one that replaces it, even within the resolution of file times; empty if it is missing."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 @lru_cache(maxsize=_STORES)

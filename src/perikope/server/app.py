@@ -38,8 +38,6 @@ BODIES = 4
 """How many of the largest bodies may be in memory at a time."""
 MOST_BODIES = 1 << 26
 """The bytes of bodies that may always be in memory at a time."""
-
-
 LOGGED = 2000
 """The most characters of a query in the log. Documents that are added are never in it."""
 

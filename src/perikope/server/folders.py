@@ -11,6 +11,7 @@ from pathlib import Path
 from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import UsageError
 from perikope.core.files import MANIFEST_FILE
+from perikope.core.user_cache import user_caches
 
 QUIET = 200
 """Milliseconds without a change after which the changes of files are read."""
@@ -23,10 +24,10 @@ def is_index(path: Path) -> bool:
 
 def cached_index(folder: Path) -> Path:
     """The folder of the index of a folder of documents, in the user's cache."""
-    base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    cache = Path(base) if base else Path.home() / ".cache"
+    if not (caches := user_caches()):
+        raise UsageError("there is no folder for the index, since this user has no home; set PERIKOPE_CACHE to a folder")
     digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-    return cache / "perikope" / "served" / f"{folder.resolve().name[:40]}-{digest}"
+    return caches[0] / "served" / f"{folder.resolve().name[:40]}-{digest}"
 
 
 def build_index(folder: Path, index: Path) -> BuildReport:

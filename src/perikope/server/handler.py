@@ -7,12 +7,14 @@ whether the process that speaks HTTP still lives.
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import signal
 import socket
 import time
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
 from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError
 from perikope.search.facade import Index
+from perikope.search.options import OPTIONS
 from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
@@ -67,7 +70,7 @@ class RequestLimits:
 
     def check(self, given: GivenOptions) -> None:
         """Raise `Refusal` if a request asks for too much."""
-        asked = int(given.search.get("k", 10)) + int(given.search.get("offset", 0))
+        asked = int(given.search.get("k", OPTIONS["k"].default)) + int(given.search.get("offset", 0))
         if asked > self.k:
             raise Refusal(400, f"k and offset together must be at most {self.k} on this server, not {asked}")
         queries = len(getattr(given.own, "queries", ()))
@@ -136,9 +139,6 @@ def encode(answer: Any) -> bytes:
 
 def _encode_slowly(answer: Any) -> bytes:
     """An answer with values that orjson refuses: whole numbers of more than 64 bits, and halves of characters."""
-    import json
-    from dataclasses import asdict, is_dataclass
-
     return json.dumps(asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer).encode()
 
 
@@ -208,8 +208,6 @@ def prepare_process() -> None:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
-    import warnings
-
     warnings.simplefilter("ignore")
 
 

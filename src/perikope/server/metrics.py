@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -14,8 +13,6 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 MOST_MODELS = 50
 """The most models that have their own latencies. Further ones are counted as `other`, since a client can invent names
 by changing parameters."""
-
-__all__ = ["BUCKETS", "CONTENT_TYPE_LATEST", "TYPE", "Metrics"]
 
 
 class Metrics:

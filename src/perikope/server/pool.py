@@ -14,11 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
@@ -348,11 +347,3 @@ class ReaderPool:
         for job in self._jobs:
             if not job.answer.done():
                 job.answer.set_exception(Refusal(503, "the server is shutting down; try again later", {"Retry-After": "5"}))
-
-
-def arguments_of(folders: Mapping[str, str], *more: Any) -> tuple[Any, ...]:
-    """The arguments of the main function of a process."""
-    return (dict(folders), *more)
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -9,7 +9,7 @@ import contextlib
 import warnings
 
 import perikope.server.handler
-import perikope.server.writer
+import perikope.server.writer  # noqa: F401
 from perikope.service.operations import load_operations
 
 load_operations()
@@ -19,5 +19,3 @@ with contextlib.suppress(Exception), warnings.catch_warnings():
     from perikope.evaluation.demo import warm_up
 
     warm_up()
-
-LOADED = (perikope.server.handler, perikope.server.writer)

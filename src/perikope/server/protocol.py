@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -39,98 +39,108 @@ class ConnectionLimits:
         return sum(transport.get_write_buffer_size() for transport in self.sending)
 
 
-def limited_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
-    """The protocol of uvicorn with limits."""
+class LimitedProtocol(HttpToolsProtocol):
+    """The protocol of uvicorn with limits. `limited_protocol` gives it its limits."""
 
-    class LimitedProtocol(HttpToolsProtocol):
-        _head_timer: asyncio.TimerHandle | None = None
-        _send_timer: asyncio.TimerHandle | None = None
-        _in_head, _head_bytes, _answers = True, 0, 0
+    limits: ClassVar[ConnectionLimits]
+    _head_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
+    _in_head, _head_bytes, _answers = True, 0, 0
 
-        def connection_made(self, transport: Any) -> None:
-            limits.open += 1
-            super().connection_made(transport)
-            if limits.open > limits.most:
-                self._refuse(Refusal(503, "too many connections are open; try again later", {"Retry-After": "1"}))
-            else:
-                self._begin_head()
+    def connection_made(self, transport: Any) -> None:
+        """Count the connection, and wait for the head of a request."""
+        self.limits.open += 1
+        super().connection_made(transport)
+        if self.limits.open > self.limits.most:
+            self._refuse(Refusal(503, "too many connections are open; try again later", {"Retry-After": "1"}))
+        else:
+            self._begin_head()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            limits.open -= 1
-            self._end_head()
-            if self._send_timer is not None:
-                self._send_timer.cancel()
-            limits.sending.discard(self.transport)
-            super().connection_lost(exc)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.limits.open -= 1
+        self._end_head()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+        self.limits.sending.discard(self.transport)
+        super().connection_lost(exc)
 
-        def data_received(self, data: bytes) -> None:
-            if self.transport.is_closing():
-                return
-            if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
-                self._begin_head()
-            super().data_received(data)
-            if self._in_head:
-                self._head_bytes += len(data)
-                if self._head_bytes > limits.head and not self.transport.is_closing():
-                    self._refuse(Refusal(431, f"the head of the request has more than {limits.head} bytes; use POST"))
+    def data_received(self, data: bytes) -> None:
+        """Read what the client sends, within the limits of a head."""
+        if self.transport.is_closing():
+            return
+        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._begin_head()
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.limits.head and not self.transport.is_closing():
+                self._refuse(Refusal(431, f"the head of the request has more than {self.limits.head} bytes; use POST"))
 
-        def on_message_begin(self) -> None:
-            self._in_head, self._head_bytes = True, 0
-            super().on_message_begin()
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
 
-        def on_headers_complete(self) -> None:
-            self._in_head = False
-            self._end_head()
-            super().on_headers_complete()
+    def on_headers_complete(self) -> None:
+        """The head of a request is complete."""
+        self._in_head = False
+        self._end_head()
+        super().on_headers_complete()
 
-        def on_response_complete(self) -> None:
-            self._answers += 1
-            super().on_response_complete()
-            self._watch_answer()
+    def on_response_complete(self) -> None:
+        """An answer is complete; the client must read it."""
+        self._answers += 1
+        super().on_response_complete()
+        self._watch_answer()
 
-        def send_400_response(self, msg: str) -> None:
-            self._refuse(Refusal(400, "the request is not HTTP/1.1"))
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        self._refuse(Refusal(400, "the request is not HTTP/1.1"))
 
-        def _unsupported_upgrade_warning(self) -> None:
-            """Say nothing: the request is answered as if it had not asked for another protocol."""
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the request is answered as if it had not asked for another protocol."""
 
-        def _begin_head(self) -> None:
-            self._head_timer = self.loop.call_later(limits.seconds, self._too_slow)
+    def _begin_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.limits.seconds, self._too_slow)
 
-        def _end_head(self) -> None:
-            if self._head_timer is not None:
-                self._head_timer.cancel()
-                self._head_timer = None
-
-        def _too_slow(self) -> None:
+    def _end_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
             self._head_timer = None
-            if not self.transport.is_closing():
-                self._refuse(Refusal(408, "the head of the request came too slowly"))
 
-        def _refuse(self, refusal: Refusal) -> None:
-            """Answer at once, and end the connection."""
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.write(refusal.message)
-            self.transport.close()
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self._refuse(Refusal(408, "the head of the request came too slowly"))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer at once, and end the connection."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(refusal.message)
+        self.transport.close()
+        self._watch_answer()
+
+    def _watch_answer(self) -> None:
+        """End the connection if its client does not read the answer."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent and self._send_timer is None:
+            self.limits.sending.add(self.transport)
+            self._send_timer = self.loop.call_later(self.limits.seconds, self._check_answer, unsent, self._answers)
+
+    def _check_answer(self, unsent: int, answers: int) -> None:
+        self._send_timer = None
+        self.limits.sending.discard(self.transport)
+        read = unsent - self.transport.get_write_buffer_size()
+        # If there is a further answer, the client has read the one before it.
+        if self.transport.get_write_buffer_size() and answers == self._answers and read < SLOWEST * self.limits.seconds:
+            # The system forgets what it has not sent, too.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.abort()
+        else:
             self._watch_answer()
 
-        def _watch_answer(self) -> None:
-            """End the connection if its client does not read the answer."""
-            unsent = self.transport.get_write_buffer_size()
-            if unsent and self._send_timer is None:
-                limits.sending.add(self.transport)
-                self._send_timer = self.loop.call_later(limits.seconds, self._check_answer, unsent, self._answers)
 
-        def _check_answer(self, unsent: int, answers: int) -> None:
-            self._send_timer = None
-            limits.sending.discard(self.transport)
-            read = unsent - self.transport.get_write_buffer_size()
-            # If there is a further answer, the client has read the one before it.
-            if self.transport.get_write_buffer_size() and answers == self._answers and read < SLOWEST * limits.seconds:
-                # The system forgets what it has not sent, too.
-                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                self.transport.abort()
-            else:
-                self._watch_answer()
-
-    return LimitedProtocol
+def limited_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
+    """The protocol of uvicorn with these limits. uvicorn makes one object of the class per connection."""
+    return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})

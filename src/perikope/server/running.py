@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -16,18 +17,20 @@ from typing import Any
 import orjson
 import uvicorn
 
-from perikope.core.errors import PerikopeError, UsageError
+from perikope.core.errors import UsageError
 from perikope.server import folders
 from perikope.server.app import App
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
 from perikope.server.handler import RequestLimits, handle_requests
 from perikope.server.logs import Log
-from perikope.server.pool import SIGNALS, ReaderPool, arguments_of
+from perikope.server.pool import ReaderPool
 from perikope.server.protocol import ConnectionLimits, limited_protocol
 from perikope.server.served import EVERY, ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""The signals that end a server in order."""
 SHUTDOWN = 30.0
 """Seconds that requests may take to finish after the server was told to end."""
 KEEP_ALIVE = 30
@@ -46,7 +49,7 @@ def open_socket(settings: ServerSettings) -> socket.socket:
     except PermissionError:
         raise UsageError(f"port {settings.port} is reserved; choose one of 1024 or more with --port") from None
     except OSError as error:
-        if settings.port and isinstance(error, OSError) and error.errno == 98:
+        if settings.port and error.errno == errno.EADDRINUSE:
             raise UsageError(f"port {settings.port} is in use; choose another one with --port, or --port 0 for any free one") from None
         raise UsageError(f"cannot listen on {settings.host}: {error.strerror or error}") from None
     listening.setblocking(False)
@@ -99,7 +102,7 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
-        pool = ReaderPool(handle_requests, arguments_of(served.folders, limits), settings.processes, settings.waiting)
+        pool = ReaderPool(handle_requests, (served.folders, limits), settings.processes, settings.waiting)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
         try:
             if await self._started(pool):
@@ -194,12 +197,3 @@ def uvicorn_server(app: App, limits: ConnectionLimits) -> uvicorn.Server:
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     server.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
     return server
-
-
-def stop(pid: int) -> None:
-    """Tell a server to end."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-
-
-__all__ = ["PerikopeError", "Server", "open_socket", "stop"]

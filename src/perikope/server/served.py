@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perikope.core.errors import UsageError
-from perikope.core.files import MANIFEST_FILE
+from perikope.core.errors import PerikopeError, UsageError
+from perikope.core.files import MANIFEST_FILE, identity_of
 from perikope.index import manifest as manifests
 
 EVERY = 0.25
@@ -36,7 +36,7 @@ class ServedIndex:
 
     def look(self) -> bool:
         """Look at the manifest; whether there is a new commit."""
-        seen = _identity(self.folder / MANIFEST_FILE)
+        seen = identity_of(self.folder / MANIFEST_FILE)
         if seen == self._seen:
             return False
         self._seen = seen
@@ -48,17 +48,9 @@ class ServedIndex:
         """Whether the index has a manifest that can be read."""
         try:
             manifests.load(self.folder)
-        except Exception:
+        except PerikopeError:
             return False
         return True
-
-
-def _identity(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from perikope.core.errors import PerikopeError
 from perikope.search.facade import Index
 from perikope.server.frames import Message, packed, receive
 from perikope.server.handler import encode, ended_after, prepare_process, refused
-from perikope.server.pool import Process, arguments_of, process_context
+from perikope.server.pool import Process, process_context
 from perikope.server.problems import Refusal
 from perikope.service.answers import Written
 from perikope.service.operations import load_operations
@@ -135,7 +135,7 @@ class Writer:
 
     def __init__(self, folders: Mapping[str, str], documents: Mapping[str, str], waiting: int, seconds: float) -> None:
         """`waiting` is the largest number of changes that wait, and `seconds` the time that a commit may take."""
-        self._arguments, self._most, self._seconds = arguments_of(folders, dict(documents)), waiting, seconds
+        self._arguments, self._most, self._seconds = (dict(folders), dict(documents)), waiting, seconds
         self._changes: list[_Change] = []
         self._has_changes = asyncio.Event()
         self._process: Process | None = None

@@ -19,6 +19,7 @@ from perikope.search.best import best_model
 from perikope.search.context import AROUND, BUDGET
 from perikope.search.explaining import explain
 from perikope.search.facade import Index
+from perikope.search.hits import RankedDocument
 from perikope.search.landscape import BINS, SIGMA, Landscape
 from perikope.search.options import SYNTAXES, SearchOptions
 from perikope.search.outline import DocumentTree
@@ -103,18 +104,22 @@ def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) 
         options |= {"k": 1, "offset": 0}
     results, complaints = run_search(index.snapshot, topic, asked.recipe, None, options)
     checkpoint("hits")
-    resolved = resolve_options(load_recipe(asked.recipe) if asked.recipe else None, given, None)
     return SearchAnswer(
         generation=index.snapshot.manifest.generation,
         fingerprint=index.fingerprint,
         model=results.model,
         hits=() if asked.document_ranking else _hits(results),
-        documents=tuple(results.documents(asked.document_ranking, resolved.k, offset=resolved.offset)) if asked.document_ranking else (),
+        documents=_documents(results, asked, given) if asked.document_ranking else (),
         facets={field: results.facets(field) for field in asked.facets},
         notes=results.notes,
         warnings=tuple(map(str, complaints)),
         suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
     )
+
+
+def _documents(results: Results, asked: SearchRequest, given: Any) -> tuple[RankedDocument, ...]:
+    options = resolve_options(load_recipe(asked.recipe) if asked.recipe else None, given, None)
+    return tuple(results.documents(asked.document_ranking, options.k, offset=options.offset))
 
 
 def _hits(results: Results) -> tuple[Any, ...]:
