@@ -206,7 +206,7 @@ def test_a_commit_and_a_merge_while_files_are_copied_change_nothing(index, tmp_p
     assert problems(tmp_path / "backup") == []
 
 
-def test_a_store_that_is_updated_while_it_is_copied_is_read_again(index, tmp_path, monkeypatch):
+def test_a_store_that_is_updated_while_it_is_copied_is_that_of_the_commit(index, tmp_path, monkeypatch):
     copy, updates = files.copy, iter([BEFORE + 1, BEFORE + 2])
 
     def slow(source, target, check):
@@ -217,20 +217,40 @@ def test_a_store_that_is_updated_while_it_is_copied_is_read_again(index, tmp_pat
 
     monkeypatch.setattr(files, "copy", slow)
     make_backup(index.folder, tmp_path / "backup")
-    assert store_is_at(tmp_path / "backup", BEFORE + 2)
+    assert store_is_at(index.folder, BEFORE + 2)
+    assert is_at(tmp_path / "backup", BEFORE)
+    assert (problems(tmp_path / "backup"), unknown_files(tmp_path / "backup")) == ([], ())
+
+
+@pytest.mark.parametrize("changes", [1, 5])
+def test_stores_and_tables_that_change_while_they_are_read_are_read_again(index, tmp_path, monkeypatch, changes):
+    """Between the manifest and the files that it names, a writer replaces both."""
+    read, commits = backups._content, iter(range(BEFORE + 1, BEFORE + 1 + 2 * changes))
+
+    def slow(path):
+        data = read(path)
+        if path.name == "store.json" or path.parent.name == "tables":
+            for commit in itertools.islice(commits, 2):
+                make_commit(index, commit)
+                make_attachments(index, commit)
+        return data
+
+    monkeypatch.setattr(backups, "_content", slow)
+    make_backup(index.folder, tmp_path / "backup")
+    assert next(commits, None) is None
+    assert store_is_at(tmp_path / "backup", commit_of(index))
+    assert table_commit(tmp_path / "backup") == commit_of(index)
     assert (problems(tmp_path / "backup"), unknown_files(tmp_path / "backup")) == ([], ())
 
 
 def test_a_store_that_never_stays_the_same_is_an_error(index, tmp_path, monkeypatch):
-    read = backups._add_store
-
-    def changed(state, name):
-        read(state, name)
+    def changed(state, name, stack):
         raise backups._ChangedError
 
     monkeypatch.setattr(backups, "_add_store", changed)
-    with pytest.raises(UsageError, match="changes faster than it can be copied"):
+    with pytest.raises(UsageError, match="changes faster than it can be read"):
         make_backup(index.folder, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
 
 
 def test_several_backups_in_a_row_may_be_stopped(tmp_path, original, monkeypatch):

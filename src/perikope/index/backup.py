@@ -1,8 +1,8 @@
 """Backups: a consistent copy of an index, made while other processes read and write it.
 
-A backup is an index like any other, with one more file (`backup_record.py`). The state is that of one commit: its files
-are opened before anything is copied, so a merge that removes their names does not matter. Each store of vectors and
-each learned table has the state of one update of its own, as in the index itself.
+A backup is an index like any other, with one more file (`backup_record.py`). The state is that of one commit. Each
+store of vectors and each learned table has the state of one update of its own, as in the index itself. Large files are
+opened and small ones read before anything is copied, so a writer that removes their names meanwhile does not matter.
 
 A first backup is made under a temporary name beside the folder, and renamed when all of it is durable. A later backup
 to the same folder copies the files that are new, then replaces the manifest, the manifests of stores and the tables one
@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from perikope.core import files
 from perikope.core.array_files import hash_of
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object
-from perikope.core.errors import IndexFormatError, LockedError, UsageError
+from perikope.core.errors import IndexFormatError, LockedError, PerikopeError, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.index import manifest as manifests
 from perikope.index.backup_record import RECORD, BackupRecord, ListedFiles, files_before, read_record, write_record
@@ -38,8 +38,8 @@ from perikope.index.vector_stores import FOLDER as STORES
 from perikope.index.vector_stores import MANIFEST as STORE_MANIFEST
 from perikope.index.vector_stores import store_names
 
-_ATTEMPTS = 20
-"""How often a backup begins again if a store of vectors or a table changes while it is copied."""
+_ATTEMPTS = 1000
+"""How often a store of vectors or a table is read again if it changes while it is read, which takes a millisecond."""
 _UNDAMAGED = "the backup is as it was before"
 
 
@@ -76,16 +76,14 @@ def make_backup(index: Path, folder: Path, *, link: bool = False) -> BackupRepor
     """
     _check_apart(index, folder)
     try:
-        for _ in range(_ATTEMPTS):
-            with suppress(_ChangedError), ExitStack() as stack:
-                return _backup_once(_read_state(index, stack), folder, link=link)
+        with ExitStack() as stack:
+            return _backup_once(_read_state(index, stack), folder, link=link)
     except OSError as error:
         raise UsageError(f"cannot make the backup {folder}: {error.strerror}; repeat the command when this is mended") from error
-    raise UsageError(f"{index} changes faster than it can be copied; make the backup at a quieter time")
 
 
 class _ChangedError(Exception):
-    """A file was replaced while it was read, so that the state is read again."""
+    """A store of vectors or a table was changed while it was read, so that it is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,8 @@ class _NeverChanging:
     path: Path
     check: Callable[[Path], None]
     """Raises an error if a copy of the file is damaged."""
-    opened: BinaryIO | None = None
-    """The open file, if it may lose its name while it is copied."""
+    opened: BinaryIO
+    """The open file, since a writer may remove its name while it is copied."""
 
 
 @dataclass(slots=True)
@@ -121,10 +119,17 @@ def _read_state(index: Path, stack: ExitStack) -> _State:
     """The state of an index: its last commit, with open files, and the last update of each store and table."""
     state = _open_segments(index, stack)
     for name in store_names(index):
-        _add_store(state, name)
+        _until_unchanged(partial(_add_store, state, name, stack), index / STORES / name)
     for path in sorted((index / TABLES).glob("*.json")):
-        _add_table(state, path.stem)
+        _until_unchanged(partial(_add_table, state, path), path)
     return state
+
+
+def _until_unchanged(read: Callable[[], None], what: Path) -> None:
+    for _ in range(_ATTEMPTS):
+        with suppress(_ChangedError):
+            return read()
+    raise UsageError(f"{what} changes faster than it can be read; make the backup at a quieter time")
 
 
 def _open_segments(index: Path, stack: ExitStack) -> _State:
@@ -156,23 +161,44 @@ def _check_columns(path: Path, entry: dict[str, Any], copy: Path) -> None:
         )
 
 
-def _add_store(state: _State, name: str) -> None:
+def _add_store(state: _State, name: str, stack: ExitStack) -> None:
     folder = state.index / STORES / name
+    manifest = folder / STORE_MANIFEST
+    data = _content(manifest)
+    if data is None:
+        return  # the store was removed meanwhile
     try:
-        data = files.read(folder / STORE_MANIFEST)
         content = parse_object(data)
         hashes = dict(content["hashes"])
         if CHECKSUM in content and not has_right_checksum(content):
             raise ValueError("checksum")
         if not all(re.fullmatch(r"(?:[^/\\\0]+/)?[^/\\\0]+", file) and ".." not in file.split("/") for file in hashes):
             raise ValueError("names")
-    except FileNotFoundError:
-        raise _ChangedError from None
     except (KeyError, TypeError, ValueError):
         raise IndexFormatError(f"{folder} is damaged: run `perikope check`, and make the store again; {_UNDAMAGED}") from None
-    for file, known in hashes.items():
-        state.fixed[f"{STORES}/{name}/{file}"] = _NeverChanging(folder / file, partial(_check_hash, folder / file, known))
+    fixed = {}
+    with ExitStack() as opened:
+        try:
+            for file, known in hashes.items():
+                path = folder / file
+                fixed[f"{STORES}/{name}/{file}"] = _NeverChanging(
+                    path, partial(_check_hash, path, known), opened.enter_context(path.open("rb"))
+                )
+        except FileNotFoundError as error:
+            if _content(manifest) != data:
+                raise _ChangedError from None
+            raise IndexFormatError(f"{error.filename} is missing: run `perikope check`, and make the store again; {_UNDAMAGED}") from None
+        stack.push(opened.pop_all())
+    state.fixed |= fixed
     state.small[f"{STORES}/{name}/{STORE_MANIFEST}"] = data
+
+
+def _content(path: Path) -> bytes | None:
+    """The content of a small file, or None if there is no such file."""
+    try:
+        return files.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _check_hash(path: Path, known: str, copy: Path) -> None:
@@ -180,21 +206,21 @@ def _check_hash(path: Path, known: str, copy: Path) -> None:
         raise IndexFormatError(f"{path} is damaged, or cannot be copied without damage: run `perikope check`; {_UNDAMAGED}")
 
 
-def _add_table(state: _State, name: str) -> None:
-    path = state.index / TABLES / f"{name}.json"
+def _add_table(state: _State, path: Path) -> None:
+    data = _content(path)
+    if data is None:
+        return  # the table was deleted meanwhile
     try:
-        data = files.read(path)
-        table = read_table(name, folder=state.index)
-        further = {file: files.read(path.with_name(file)) for file in table.files}
-        sound = all(hashlib.sha256(further[file]).hexdigest() == known for file, known in table.files.items())
-        if files.read(path) != data:
-            raise _ChangedError
-    except FileNotFoundError:
-        if path.exists():
-            sound, further = False, {}
-        else:
-            return  # the table was deleted meanwhile
-    if not sound:
+        table = read_table(path.stem, folder=state.index)
+        contents = {file: _content(path.with_name(file)) for file in table.files}
+    except PerikopeError:
+        if _content(path) != data:
+            raise _ChangedError from None
+        raise
+    if _content(path) != data:
+        raise _ChangedError
+    further = {file: content for file, content in contents.items() if content is not None}
+    if any(file not in further or hashlib.sha256(further[file]).hexdigest() != known for file, known in table.files.items()):
         raise IndexFormatError(f"files of the table {path} are missing or damaged: learn the table again, or delete it; {_UNDAMAGED}")
     state.small |= {f"{TABLES}/{file}": content for file, content in further.items()}
     state.small[f"{TABLES}/{path.name}"] = data
@@ -296,45 +322,22 @@ def _fill(state: _State, folder: Path, record: BackupRecord, before: ListedFiles
 def _copy_missing(state: _State, folder: Path, before: ListedFiles, *, link: bool) -> Iterator[tuple[str, int]]:
     """Copy the files that never change and that the backup lacks; yields the name and the size of each, in bytes."""
     touched: set[Path] = set()
-    # Segments stay open, whatever happens to their names. Files of stores may be gone after a while, so they are first.
-    for name, file in sorted(state.fixed.items(), key=lambda item: item[1].opened is not None):
+    for name, file in state.fixed.items():
         target = folder / name
-        try:
-            size = os.fstat(file.opened.fileno()).st_size if file.opened is not None else file.path.stat().st_size
-            if name in before and target.is_file() and target.stat().st_size == size:
-                continue
-            files.make_folder(target.parent)
-            yield name, _linked(file, target) if link else _copied(file, target)
-        except FileNotFoundError:
-            _check_same_store(state, "/".join((*PurePosixPath(name).parts[:2], STORE_MANIFEST)))
-            raise IndexFormatError(f"{file.path} is missing: run `perikope check`, and make the store again; {_UNDAMAGED}") from None
+        if name in before and target.is_file() and target.stat().st_size == os.fstat(file.opened.fileno()).st_size:
+            continue
+        files.make_folder(target.parent)
+        yield name, _linked(file, target) if link else files.copy(file.opened, target, file.check)
         touched.add(target.parent)
     for path in sorted(touched):
         files.sync_folder(path)
-
-
-def _check_same_store(state: _State, manifest: str) -> None:
-    """Raise `_ChangedError` if a store was updated or removed since its manifest was read."""
-    try:
-        data = files.read(state.index / manifest)
-    except FileNotFoundError:
-        data = b""
-    if data != state.small[manifest]:
-        raise _ChangedError
-
-
-def _copied(file: _NeverChanging, target: Path) -> int:
-    if file.opened is not None:
-        return files.copy(file.opened, target, file.check)
-    with file.path.open("rb") as opened:
-        return files.copy(opened, target, file.check)
 
 
 def _linked(file: _NeverChanging, target: Path) -> int:
     try:
         return files.link(file.path, target, file.check)
     except FileNotFoundError:
-        return _copied(file, target)  # a merge has removed the name of a segment, which is still open
+        return files.copy(file.opened, target, file.check)  # a writer has removed the name of the file, which is still open
     except OSError as error:
         raise UsageError(f"cannot link {file.path} to {target}: {error.strerror}; leave out --link to copy the files") from None
 
