@@ -85,7 +85,7 @@ class Verification:
         self._data = memoryview(data)
         self._extents = extents
         self._checksums = checksums
-        self._end = extents[CHECKSUMS].offset if checksums is not None else 0
+        self._blocks = self._data[: extents[CHECKSUMS].offset if checksums is not None else 0]
         self.sound_columns: set[str] = set()
         """The names of the columns that were verified as a whole."""
         self.state: Bytes = np.zeros(0 if checksums is None else checksums.size, np.uint8)
@@ -148,8 +148,8 @@ class Verification:
         if longer.any():
             blocks = np.concatenate([blocks, ranges(first[longer] + 1, last[longer] + 1)])
         unverified = blocks[self.state[blocks] != SOUND]
-        for block in np.unique(unverified).tolist() if unverified.size else ():
-            self._verify(block)
+        if unverified.size:
+            self._verify_all(np.unique(unverified))
 
     def blocks_of(self, name: str) -> ColumnBlocks:
         """The blocks of a column, for a kernel.
@@ -166,16 +166,25 @@ class Verification:
         """Verify the blocks of a column that a kernel has touched."""
         extent = self._extents[name]
         first = extent.offset >> SHIFT
-        for block in np.flatnonzero(self.state[first : (extent.end - 1 >> SHIFT) + 1] == TOUCHED).tolist():
-            self._verify(first + block)
+        self._verify_all(first + np.flatnonzero(self.state[first : (extent.end - 1 >> SHIFT) + 1] == TOUCHED))
+
+    def _verify_all(self, blocks: Integers) -> None:
+        """The same as `_verify` for many blocks, of which a first search has thousands."""
+        assert self._checksums is not None
+        data, crc32 = self._blocks, zlib.crc32
+        first = (blocks << SHIFT).tolist()
+        for start, checksum in zip(first, self._checksums[blocks].tolist(), strict=True):
+            if crc32(data[start : start + SIZE]) != checksum:
+                self._verify(start >> SHIFT)
+        self.state[blocks] = SOUND
 
     def _verify(self, block: int) -> None:
         assert self._checksums is not None
-        end = min((block + 1) << SHIFT, self._end)
-        if zlib.crc32(self._data[block << SHIFT : end]) != self._checksums[block]:
+        start = block << SHIFT
+        if zlib.crc32(self._blocks[start : start + SIZE]) != self._checksums[block]:
             # The damage may be in another column, between columns, or in the checksums of blocks.
             for name, extent in self._extents.items():
-                if extent.offset < end and block << SHIFT < extent.end:
+                if extent.offset < start + SIZE and start < extent.end:
                     self.require_column(name)
         self._state[block] = SOUND
 
