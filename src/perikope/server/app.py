@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from perikope.page import page_files
 from perikope.server.cache import JSON_TYPE, Answer, AnswerCache
 from perikope.server.frames import Message
 from perikope.server.gate import Gate
@@ -21,10 +22,10 @@ from perikope.server.metrics import TYPE as METRICS_TYPE
 from perikope.server.metrics import Metrics
 from perikope.server.openapi import openapi_document
 from perikope.server.pool import ReaderPool
-from perikope.server.problems import SECURITY_HEADERS, Refusal
+from perikope.server.problems import PAGE_POLICY, SECURITY_HEADERS, Refusal
 from perikope.server.problems import TYPE as PROBLEM_TYPE
 from perikope.server.protocol import ConnectionLimits
-from perikope.server.routes import Route, find_route
+from perikope.server.routes import PAGE, Route, find_route
 from perikope.server.served import ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
@@ -59,6 +60,7 @@ class App:
             settings, served, gate, pool, writer, log, limits,
         )  # fmt: skip
         self.operations = load_operations()
+        self.pages = page_files()
         self.metrics, self.cache = Metrics(), AnswerCache(settings.cache)
         self.bodies = BodyBudget(max(BODIES * settings.max_body, MOST_BODIES))
         self.is_stopping = False
@@ -101,7 +103,7 @@ class App:
         request.origin = self.gate.check_origin(request.headers)
         if request.method == "OPTIONS" and request.origin:
             return Answer(204, b"", headers={"access-control-allow-methods": "GET, POST", "access-control-allow-headers": "content-type"})
-        route = request.route = find_route(request.method, request.path, self.operations)
+        route = request.route = find_route(request.method, request.path, self.operations, self.pages)
         if route.path:
             return await self._own(route, request)
         # Without the permission, a client does not learn which indexes there are.
@@ -170,6 +172,8 @@ class App:
         """An answer of the server itself."""
         authorization = request.headers.get("authorization", "")
         match route.path:
+            case _ if route.path == PAGE:
+                return self._page(request)
             case "/health":
                 return Answer(200, b'{"status":"ok"}')
             case "/ready":
@@ -184,6 +188,16 @@ class App:
                 if not names:
                     self.gate.check_permission(authorization, READ, "")
                 return Answer(200, orjson.dumps({"indexes": names}))
+
+    def _page(self, request: IncomingRequest) -> Answer:
+        """A file of the page. A browser asks whether its copy is still right, so a new version is seen at once."""
+        file = self.pages[request.path]
+        headers = {"content-security-policy": PAGE_POLICY, "cache-control": "no-cache", "etag": file.tag, "vary": "accept-encoding"}
+        if request.headers.get("if-none-match") == file.tag:
+            return Answer(304, b"", file.type, headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Answer(200, file.packed, file.type, {**headers, "content-encoding": "gzip"})
+        return Answer(200, file.data, file.type, headers)
 
     def _readable(self, authorization: str) -> list[str]:
         """The names of the indexes that a request may read."""
@@ -252,7 +266,7 @@ def _from_message(message: Message) -> Answer:
 
 async def _send(send: Send, answer: Answer, request: IncomingRequest) -> None:
     headers = {**SECURITY_HEADERS, "content-type": answer.type, "content-length": str(len(answer.body)), **answer.headers}
-    if answer.status == 204:
+    if answer.status in (204, 304):
         del headers["content-type"], headers["content-length"]
     if request.origin:
         headers |= {"access-control-allow-origin": request.origin, "vary": "origin", "cross-origin-resource-policy": "cross-origin"}

@@ -18,6 +18,11 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 """Headers of every answer."""
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+"""The content security policy of the page: nothing inline, and nothing from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from perikope.server.problems import Refusal
 from perikope.service.operations import READ, WRITE, Operation
 
 PREFIX = "/indexes"
+PAGE = "page"
+"""The path of a route to a file of the page."""
 OWN = ("/health", "/ready", "/metrics", "/openapi.json", PREFIX)
 """Paths that the server answers itself, with GET."""
 
@@ -29,12 +31,18 @@ def path_of(operation: Operation) -> str:
     return f"{PREFIX}/{{index}}/{operation.name}" if operation.name else f"{PREFIX}/{{index}}"
 
 
-def find_route(method: str, path: str, operations: Mapping[str, Operation]) -> Route:
-    """The route of a request; raises `Refusal` if there is none. Whether there is such an index is not checked here."""
+def find_route(method: str, path: str, operations: Mapping[str, Operation], pages: Collection[str]) -> Route:
+    """The route of a request; raises `Refusal` if there is none. Whether there is such an index is not checked here.
+
+    `pages` are the paths of the files of the page.
+    """
     method = "GET" if method == "HEAD" else method
     if path in OWN:
         _check_method(method, ("GET",))
         return Route(path)
+    if path in pages:
+        _check_method(method, ("GET",))
+        return Route(PAGE)
     parts = path.split("/")
     if parts[:2] != ["", "indexes"] or len(parts) not in (3, 4) or not parts[2]:
         raise Refusal(404, "there is no such page; /openapi.json lists what this server offers")
