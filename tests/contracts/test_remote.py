@@ -95,6 +95,7 @@ COMPARED = {
     "document_ranking": follow_ups(lambda results: results.document_ranking()),
     "context": lambda results: results.context(150, around=2),
     "explain": lambda results: [results.explain(number) for number in (0, -1)] if len(results) else [],
+    "reasons": lambda results: [results.reasons(number) for number in (0, -1)] if len(results) else [],
 }
 """The public attributes of results that must be the same, and how each is compared."""
 

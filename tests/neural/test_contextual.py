@@ -123,6 +123,9 @@ def test_scores_are_those_of_training_and_are_explained_by_neighbours(index, sav
         lost = [part for part in nodes(node) if part.label.startswith("lost by the code")]
         assert len(lost) == 1
         assert abs(lost[0].value) < 0.02 * scale
+        reasons = results.reasons(number)
+        assert sum(part.value for part in reasons.parts) == pytest.approx(score, rel=1e-9, abs=1e-9)
+        assert {"sections", "neighbors"} & {part.origin for part in reasons.parts}, name
     labels = {part.label for part in nodes(index.explain("magnet water", "d1#@1", model="hgat"))}
     assert any(label.startswith("through structural from section /document[1]/sec[1] 'The rotor'") for label in labels), labels
     assert any(label.startswith("through order_i from passage p2") for label in labels), labels

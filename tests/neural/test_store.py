@@ -427,6 +427,17 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
     subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(index.folder)], check=True, timeout=120)
 
 
+def test_colbert_says_whether_the_best_token_is_in_a_title(index, encoder):
+    make_store(index, encoder, name="tiny")
+    results = index.search("rotor water", model='colbert(store="tiny")', k=100)
+    (number,) = [number for number, hit in enumerate(results) if hit.name == "d3#@1"]  # encoded as `Rotor. Cold water.`
+    origins = {child.label: child.origins for child in results.explain(number).children}
+    assert origins["'rotor' ~ 'rotor'"] == (("titles", 1.0),)
+    assert origins["'water' ~ 'water'"] == (("passage", 1.0),)
+    reasons = results.reasons(number)
+    assert sum(part.value for part in reasons.parts) == pytest.approx(results[number].score)
+
+
 def test_with_refine_the_rest_is_ranked_below_and_says_so(index, encoder):
     make_store(index, encoder, name="tiny", code="residual")
     exact = dict(index.search("magnet rotor", model='colbert(store="tiny")', k=100).names())

@@ -19,7 +19,7 @@ from perikope.browse.structure import Structure, Units, read_elements, read_stru
 from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
 from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import UsageError
-from perikope.fetch import Candidates
+from perikope.fetch import Candidates, Summand
 from perikope.index.layout import OF_PASSAGE
 from perikope.index.ranges import ranges
 from perikope.index.reader import Snapshot, Statistics
@@ -85,7 +85,7 @@ def _no_structure() -> Structure:
     raise UsageError("these matches have no document trees, because they were not read from an index; make them with join()")
 
 
-def _no_parts(document: int) -> Sequence[tuple[str, float]]:
+def _no_parts(document: int) -> Sequence[Summand]:
     return ()
 
 
@@ -164,8 +164,8 @@ class Matches:
     """
     table: Callable[[str, str], SavedTable] = read_table
     """Reads a table, given its name and kind, from the index or from the tables that come with the program."""
-    parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
-    """Returns the names and values of the summands of a document's fetch score, or nothing if they are unknown.
+    parts_of_score: Callable[[int], Sequence[Summand]] = _no_parts
+    """Returns the summands of a document's fetch score, or nothing if they are unknown.
 
     The argument is the index of the document.
     """

@@ -29,6 +29,12 @@ SMALLEST = sys.float_info.min
 Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
 """How the value of a node is computed from its children. A `fact` is given, not computed."""
 
+Origin = Literal["passage", "titles", "sections", "document", "neighbors", "references"]
+"""The text that a value comes from: the passage itself; the titles above it; the sections around it; its document as a
+whole; other text of the document, the less the farther away it is; or texts that the passage refers to."""
+Origins = tuple[tuple[Origin, float], ...]
+"""Origins of a value, each with its share. The shares add up to 1. Empty if the origin is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -46,7 +52,8 @@ class Curve:
 class Node:
     """A node of an explanation: a labelled value, and the operation that computes it from the node's children.
 
-    `slope` and `intercept` belong to the operation `affine`, whose value is `slope · child + intercept`.
+    `slope` and `intercept` belong to the operation `affine`, whose value is `slope · child + intercept`. The origins
+    and the word of a node hold for all nodes below it, whatever these say.
     """
 
     label: str
@@ -57,6 +64,10 @@ class Node:
     intercept: float = 0.0
     curves: Callable[[], tuple[Curve, ...]] | None = field(default=None, compare=False, repr=False)
     """Computes curves: one per word of the query, and last that of the query. None for nodes without curves."""
+    origins: Origins = ()
+    """The texts that the value comes from; `perikope.browse.reasons` adds them up."""
+    word: str = ""
+    """The word of the query that the value is due to, as the query writes it; empty if it is due to several or none."""
 
     def recomputed(self) -> float:
         """The value, computed again from the children. Tests compare it with `value`."""
@@ -132,6 +143,11 @@ class Column:
 
         return Column(label, self.values, explain)
 
+    def of(self, origin: Origin) -> Column:
+        """The same column; its explanations say that the values come from this text."""
+        of_column = self.explain
+        return Column(self.label, self.values, lambda i: replace(of_column(i), origins=((origin, 1.0),)))
+
     def at(self, rows: Integers) -> Column:
         """The column with the value of row `rows[i]` at row i.
 
@@ -146,11 +162,13 @@ def fact(label: str, values: Floats) -> Column:
     return Column(label, values, lambda i: Node(label, float(values[i])))
 
 
-def sum_over_terms(label: str, query: Query, frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
+def sum_over_terms(
+    label: str, query: Query, frequencies: Frequencies, factors: Mapping[str, Floats], origins: Callable[[int, int], Origins] | None = None
+) -> Column:
     """For each unit of `frequencies`, the product of the factors, summed over the query terms that occur in the unit.
 
     Each factor has one value per entry of `frequencies`, and its key is its label in explanations. `frequencies` count
-    the terms of `query`.
+    the terms of `query`. `origins` is a function from a unit and one of its entries to the origins of the summand.
     """
     contributions = np.ones(frequencies.term.size)
     for factor in factors.values():
@@ -162,7 +180,9 @@ def sum_over_terms(label: str, query: Query, frequencies: Frequencies, factors: 
         terms = []
         for entry in range(int(frequencies.first_entry[unit]), int(frequencies.first_entry[unit + 1])):
             facts = tuple(Node(name, float(factor[entry])) for name, factor in factors.items())
-            terms.append(Node(_occurs(query, frequencies, unit, entry), float(contributions[entry]), "product", facts))
+            label_of_entry, word = _occurs(query, frequencies, unit, entry), query.written(query.terms[frequencies.term[entry]])
+            of_entry = origins(unit, entry) if origins is not None else ()
+            terms.append(Node(label_of_entry, float(contributions[entry]), "product", facts, origins=of_entry, word=word))
         return Node(label, float(values[unit]), "sum", tuple(terms))
 
     return Column(label, values, explain)

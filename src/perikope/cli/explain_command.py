@@ -41,6 +41,7 @@ def command(index: str, query: str, passage: str, as_json: bool, plot: str, sear
     from pathlib import Path
 
     from perikope.browse.explanation import as_dict, render
+    from perikope.browse.reasons import in_words, reasons_of
     from perikope.search.facade import Index
     from perikope.search.recipe_files import check_target
 
@@ -52,6 +53,8 @@ def command(index: str, query: str, passage: str, as_json: bool, plot: str, sear
     if as_json:
         click.echo(json.dumps(as_dict(node), ensure_ascii=False))
     else:
+        if comes_from := in_words(reasons_of(node)):
+            click.echo(printable(comes_from))
         click.echo("\n".join(" " * (len(line) - len(line.lstrip())) + printable(line.lstrip()) for line in render(node).split("\n")))
     return 0
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
+from perikope.browse.reasons import ScoreReasons
 from perikope.browse.signals import Node
 from perikope.client.address import ServerAddress
 from perikope.client.decoding import UnexpectedValue, decoder
@@ -144,6 +145,11 @@ def search_question(values: Mapping[str, Any]) -> Question[SearchAnswer]:
     return Question("search", values, _same)
 
 
+def reasons_question(values: Mapping[str, Any], passage: str) -> Question[ScoreReasons]:
+    """What the score of a passage is made of."""
+    return Question("reasons", {**values, "passage": passage}, _same)
+
+
 def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:
     """The explanation of the score of a passage."""
     return Question("explain", {**values, "passage": passage}, _node)
@@ -201,4 +207,6 @@ def _context(answer: ContextAnswer) -> Context:
 
 
 def _node(node: ExplainedNode) -> Node:
-    return Node(node.label, node.value, node.operation, tuple(map(_node, node.children)), node.slope, node.intercept)  # type: ignore[arg-type]
+    children: Any = tuple(map(_node, node.children))
+    origins: Any = tuple(node.origins.items())
+    return Node(node.label, node.value, node.operation, children, node.slope, node.intercept, origins=origins, word=node.word)  # type: ignore[arg-type]

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
+from perikope.browse.reasons import ScoreReasons
 from perikope.browse.signals import Node
 from perikope.client.local_only import LOCAL_RESULTS, missing_attribute
-from perikope.client.questions import context_question, documents_question, explain_question, facets_question
+from perikope.client.questions import context_question, documents_question, explain_question, facets_question, reasons_question
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, count_words
 from perikope.search.hit_sequence import HitSequence
 from perikope.search.hits import Hit, RankedDocument
@@ -96,6 +97,10 @@ class RemoteResults(RemoteHits):
         """Explain the score of a hit. `number` is the position of the hit in the results, from 0."""
         return self._index.follow(explain_question(self._values, self[number].name), self.generation)
 
+    def reasons(self, number: int) -> ScoreReasons:
+        """What the score of a hit is made of, by text and by word. `number` is as in `explain`."""
+        return self._index.follow(reasons_question(self._values, self[number].name), self.generation)
+
 
 class AsyncRemoteResults(RemoteHits):
     """The hits of a search on a server, best first; what sends another request must be awaited. See `RemoteResults`."""
@@ -124,3 +129,7 @@ class AsyncRemoteResults(RemoteHits):
     async def explain(self, number: int) -> Node:
         """Explain the score of a hit. `number` is the position of the hit in the results, from 0."""
         return await self._index.follow(explain_question(self._values, self[number].name), self.generation)
+
+    async def reasons(self, number: int) -> ScoreReasons:
+        """What the score of a hit is made of, by text and by word. `number` is as in `explain`."""
+        return await self._index.follow(reasons_question(self._values, self[number].name), self.generation)

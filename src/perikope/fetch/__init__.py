@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perikope.core.arrays import Floats, Integers
 
 
-def _unknown(document: int) -> Sequence[tuple[str, float]]:
+class Summand(NamedTuple):
+    """A summand of the score of a document."""
+
+    label: str
+    value: float
+    term: str
+    """The query term that it is due to; empty if it is due to none, as the length of the document."""
+
+
+def _unknown(document: int) -> Sequence[Summand]:
     return ()
 
 
@@ -20,11 +30,8 @@ class Candidates:
     """The numbers of the documents in the index."""
     scores: Floats
     """The score of each document, aligned with `documents`."""
-    parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _unknown
-    """A function from a document number to the contributions to its score, as pairs of label and value.
-
-    The result is empty if the contributions are not known.
-    """
+    parts_of_score: Callable[[int], Sequence[Summand]] = _unknown
+    """A function from a document number to the contributions to its score; empty if they are not known."""
 
     def __len__(self) -> int:
         return int(self.documents.size)

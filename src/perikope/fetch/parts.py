@@ -19,7 +19,7 @@ import numpy as np
 
 from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch import Candidates
+from perikope.fetch import Candidates, Summand
 from perikope.fetch.conditions import Codes, read_codes
 from perikope.fetch.filters import Filter, known_parts, mask
 from perikope.fetch.models import FetchModel, Terms
@@ -127,10 +127,8 @@ def _by_language(snapshot: Snapshot, names: Sequence[str], terms: Terms) -> Term
     return replace(terms, documents=documents, tokens=share * terms.tokens, length=terms.average_length)
 
 
-def _parts_of_score(
-    snapshot: Snapshot, query: Query, model: FetchModel, terms: Terms, parts: Parts, document: int
-) -> list[tuple[str, float]]:
-    """The contributions to the score of a document, as pairs of label and value.
+def _parts_of_score(snapshot: Snapshot, query: Query, model: FetchModel, terms: Terms, parts: Parts, document: int) -> list[Summand]:
+    """The contributions to the score of a document.
 
     There is one per word and code in the document and, if the model has a background, one for the document's length.
     """
@@ -147,10 +145,10 @@ def _parts_of_score(
             labels = {single: f"code {name}" if split_code_term(name) else query.label(single) for single in frequencies}
             added = model.contribution(np.array([sum(frequencies.values())]), length, terms.at(np.array([t])))
             occurs = ", ".join(f"{labels[single]} occurs {times:g}×" for single, times in frequencies.items())
-            listed.append((occurs, float(weight * added[0])))
+            listed.append(Summand(occurs, float(weight * added[0]), name))
     seen = np.array(query.weights)[terms.document_frequency > 0]
     background = model.background(length, float(seen.sum()))
-    return listed if background is None else [*listed, ("smoothing for length", float(background[0]))]
+    return listed if background is None else [*listed, Summand("smoothing for length", float(background[0]), "")]
 
 
 def _numbers(snapshot: Snapshot, segment: Segment, name: str) -> list[int]:

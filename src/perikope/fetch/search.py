@@ -12,7 +12,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Floats, Integers, Unsigned16
 from perikope.core.checkpoints import checkpoint
-from perikope.fetch import Candidates
+from perikope.fetch import Candidates, Summand
 from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
 from perikope.index.reader import Snapshot
@@ -95,8 +95,8 @@ def _parts_of_score(
     labels: Sequence[str],
     weights: Floats,
     document: int,
-) -> list[tuple[str, float]]:
-    """The contributions to the score of a document, as pairs of label and value.
+) -> list[Summand]:
+    """The contributions to the score of a document.
 
     There is one per query term in the document and, if the model has a background, one for the document's length.
     """
@@ -110,9 +110,9 @@ def _parts_of_score(
     for t, (label, number) in enumerate(zip(labels, numbers.tolist(), strict=True)):
         if number >= 0 and number in frequency:
             added = model.contribution(np.array([float(frequency[number])]), length, terms.at(np.array([t])))
-            parts.append((f"{label} occurs {frequency[number]}×", float(weights[t] * added[0])))
+            parts.append(Summand(f"{label} occurs {frequency[number]}×", float(weights[t] * added[0]), names[t]))
     background = model.background(length, float(weights.sum()))
-    return parts if background is None else [*parts, ("smoothing for length", float(background[0]))]
+    return parts if background is None else [*parts, Summand("smoothing for length", float(background[0]), "")]
 
 
 class _Search:

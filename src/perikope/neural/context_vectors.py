@@ -7,17 +7,18 @@ section node is its title. A node without text has no tokens and sends no messag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from perikope.browse.signals import Origin
 from perikope.core.arrays import Floats32
 from perikope.index.reader import Snapshot
-from perikope.neural.graph import DocumentGraph, read_graph
+from perikope.neural.graph import OPENING, SELF, DocumentGraph, read_graph
 from perikope.neural.hgat import HGAT, VARIANTS
 from perikope.neural.saved import SavedRanker, load_ranker
 from perikope.neural.stores.manifest import CONTENT, VECTORS, Kind
@@ -138,6 +139,16 @@ def padded(nodes: Sequence[Encoded], dimension: int, device: torch.device) -> tu
     return torch.from_numpy(tokens).to(device), torch.from_numpy(mask).to(device)
 
 
+_ORIGIN_OF_RELATION: Mapping[str, Origin] = {
+    SELF: "passage",
+    OPENING: "document",
+    **dict.fromkeys(("order", "order_i"), "neighbors"),
+    **dict.fromkeys(("structural", "structural_i"), "sections"),
+    **dict.fromkeys(("internal", "internal_i", "external", "external_i"), "references"),
+}
+"""The text that a message comes from, by its relation. The first passage of a document stands for the document."""
+
+
 @dataclass(frozen=True, slots=True)
 class LabelledShare:
     """One summand of the vectors of a passage, with its origin.
@@ -149,6 +160,8 @@ class LabelledShare:
 
     label: str
     """Origin of the share: `through RELATION from NEIGHBOUR`, or `as it was before the last layer`."""
+    origin: Origin
+    """The text that the share comes from."""
     vectors: Floats32
     """(vectors of the passage, dimension) What the share adds to each vector of the passage."""
 
@@ -181,16 +194,20 @@ def shares_of_passage(snapshot: Snapshot, document: int, passage: int, ranker: S
         vectors, vector_mask = context(graph, tokens, mask, np.array([target]))
     matrix = vectors[0][vector_mask[0]].float().cpu().numpy()
     shares = [
-        LabelledShare(f"through {message.relation} from {_described(graph, message.source, target)}", _plain(message.vectors))
+        LabelledShare(
+            f"through {message.relation} from {_described(graph, message.source, target)}",
+            "passage" if message.source == target else _ORIGIN_OF_RELATION[message.relation],
+            _plain(message.vectors),
+        )
         for message in contributions
     ]
     if context.settings["residual"]:
         messages = sum((share.vectors for share in shares), np.zeros_like(matrix))
-        shares.append(LabelledShare("as it was before the last layer", matrix - messages))
+        shares.append(LabelledShare("as it was before the last layer", "passage", matrix - messages))
     if not context.settings["normalize_output"]:
         return shares
     lengths = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
-    return [LabelledShare(share.label, share.vectors / lengths) for share in shares]
+    return [replace(share, vectors=share.vectors / lengths) for share in shares]
 
 
 def _plain(vectors: Tensor) -> Floats32:

@@ -19,7 +19,7 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model, parse_model
-from perikope.browse.signals import Column, Node, sum_of, z_score
+from perikope.browse.signals import Column, Node, Origins, sum_of, z_score
 from perikope.core.arrays import Floats, Floats32, Integers
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.files import identity_of
@@ -31,8 +31,9 @@ from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.maxsim import max_sim, refined_max_sim
 from perikope.neural.stores.codebook import PackedVectors
 from perikope.neural.stores.manifest import CONTENT, KINDS, VECTORS, Kind
-from perikope.neural.stores.store import VectorStore, written_passages
+from perikope.neural.stores.store import VectorStore, heading_paths, written_passages
 from perikope.neural.threads import single_threaded
+from perikope.neural.triples import with_path
 from perikope.search.options import LEXICAL
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ _MODEL_OF_KIND: dict[Kind, str] = {"tokens": "colbert", "context": "hgat", "pool
 """The model that ranks with a store, by the kind of the store."""
 _PACKAGES = ("torch", "transformers", "safetensors")
 """Packages that encode queries."""
+_PASSAGE: Origins = (("passage", 1.0),)
+_TITLES: Origins = (("titles", 1.0),)
 _STORES = 4
 """Maximum number of stores that are kept open, and of encoders that are kept in memory."""
 
@@ -70,9 +73,11 @@ def colbert_column(
     def explain(row: int) -> Node:
         if not exact[row]:
             return Node(f"{label} by centroids, limited to the smallest score by vectors", float(values[row]))
-        pairs = comparison.pairs(row)
-        written = comparison.written_tokens(row)
-        nodes = [Node(f"{query_token!r} ~ {written(position)}", product) for query_token, position, product in pairs]
+        pairs, written, tokens_of_titles = comparison.pairs(row), comparison.written_tokens(row), comparison.tokens_of_titles(row)
+        nodes = [
+            Node(f"{query_token!r} ~ {written(position)}", product, origins=_TITLES if position < tokens_of_titles else _PASSAGE)
+            for query_token, position, product in pairs
+        ]
         return _adding_up(label, float(values[row]), nodes, "rounding")
 
     return Column(label, values, explain)
@@ -93,21 +98,22 @@ def context_column(snapshot: Snapshot, matches: Matches, store: VectorStore, ran
         pairs, written = comparison.pairs(row), comparison.written_tokens(row)
         shares = shares_of_passage(snapshot, *comparison.locate(row), ranker) if pairs else []
         nodes = []
-        for share_label, products in sorted(_by_pair(shares, comparison, row), key=lambda share: -abs(sum(share[1]))):
+        for share, products in sorted(_by_pair(shares, comparison, row), key=lambda item: -abs(sum(item[1]))):
             of_tokens = [
                 Node(f"{query_token!r} ~ {written(position)}", product)
                 for (query_token, position, _), product in zip(pairs, products, strict=True)
             ]
-            nodes.append(Node(share_label, math.fsum(node.value for node in of_tokens), "sum", tuple(of_tokens)))
+            value, origins = math.fsum(node.value for node in of_tokens), ((share.origin, 1.0),)
+            nodes.append(Node(share.label, value, "sum", tuple(of_tokens), origins=origins))
         return _adding_up(label, float(values[row]), nodes, "lost by the code of the store and by rounding")
 
     return Column(label, values, explain)
 
 
-def _by_pair(shares: Sequence[LabelledShare], comparison: _StoreComparison, row: int) -> list[tuple[str, list[float]]]:
-    """The label of each share, and its parts of the dot products of query tokens with their best passage tokens."""
+def _by_pair(shares: Sequence[LabelledShare], comparison: _StoreComparison, row: int) -> list[tuple[LabelledShare, list[float]]]:
+    """Each share, and its parts of the dot products of query tokens with their best passage tokens."""
     best = comparison.best(row)
-    return [(share.label, (share.vectors[best] * comparison.query).sum(axis=1, dtype=np.float64).tolist()) for share in shares]
+    return [(share, (share.vectors[best] * comparison.query).sum(axis=1, dtype=np.float64).tolist()) for share in shares]
 
 
 def _adding_up(label: str, value: float, nodes: Sequence[Node], rest: str) -> Node:
@@ -154,6 +160,15 @@ class _StoreComparison:
             for i, j in enumerate(self.best(row).tolist())
         ]
 
+    def tokens_of_titles(self, row: int) -> int:
+        """The number of tokens before the text of the row's passage: those of its heading path, if it was encoded."""
+        if not self._store.heading_path:
+            return 0
+        document, passage = self.locate(row)
+        path = heading_paths(self._snapshot, document)[passage]
+        # The last token only marks the end of a text.
+        return len(self._encoder.written(with_path(path, ""), query=False)) - 1 if path else 0
+
     def written_tokens(self, row: int) -> Callable[[int], str]:
         """A function that takes a token position and returns the quoted token of the row's passage at this position.
 
@@ -173,7 +188,7 @@ def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, quer
     matches.require_passages("a neural model")
     values: Floats = max_sim(query.reshape(1, -1), find_passages(snapshot, matches, store, VECTORS))
     label = f"similarity by {store.name}"
-    return Column(label, values, lambda row: Node(label, float(values[row])))
+    return Column(label, values, lambda row: Node(label, float(values[row]))).of("passage")
 
 
 def find_passages(snapshot: Snapshot, matches: Matches, store: VectorStore, matrix: str) -> PackedVectors:

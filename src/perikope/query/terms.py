@@ -68,6 +68,16 @@ class Query:
 
         return [" or ".join(map(labelled, terms_in(term))) for term in terms]
 
+    def written(self, term: str) -> str:
+        """The word of the query that a term stands for, as it is written; without such a word, the term itself.
+
+        >>> Query("pump", ("en:pump",), (1.0,)).written("en:pump")
+        'pump'
+        """
+        singles = terms_in(term)
+        known = (word.written for word, _ in self.given_words() if word.written and not set(singles).isdisjoint(word.terms))
+        return next(known, singles[0].partition(":")[2] or singles[0])
+
     @property
     def reasons(self) -> dict[str, str]:
         """The terms that stand for words of the query as synonyms or near terms, each with the reason."""

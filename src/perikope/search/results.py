@@ -12,6 +12,7 @@ from perikope.browse.document_ranking import parse_method, rank_documents
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals
 from perikope.browse.ranking import Ranking, first_of_group
+from perikope.browse.reasons import ScoreReasons, reasons_of
 from perikope.browse.signals import Column, Node
 from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import UsageError, abridged
@@ -183,3 +184,7 @@ class Results(HitSequence):
     def explain(self, number: int) -> Node:
         """Explain the score of a hit. `number` is the position of the hit in the results, from 0."""
         return self.score.explain(int(self.ranking.rows[number]))
+
+    def reasons(self, number: int) -> ScoreReasons:
+        """What the score of a hit is made of, by text and by word. `number` is as in `explain`."""
+        return reasons_of(self.explain(number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from perikope.browse.reasons import ScoreReasons
 from perikope.search.context import Excerpt
 from perikope.search.hits import Hit, RankedDocument
 
@@ -40,6 +41,8 @@ class SearchAnswer:
     warnings: tuple[str, ...]
     """Sentences about features that the model needs and the index lacks, and about differences from the recipe."""
     suggestions: CorrectedQuery
+    reasons: tuple[ScoreReasons, ...] = ()
+    """What the score of each hit is made of, in the order of the hits, if `reasons` was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,10 @@ class ExplainedNode:
     """The factor of the operation `affine`, else 1."""
     intercept: float
     """The summand of the operation `affine`, else 0."""
+    origins: dict[str, float]
+    """The texts that the value comes from, such as `titles`, each with its share; empty if other nodes say it."""
+    word: str
+    """The word of the query that the value is due to; empty if it is due to several or none."""
     children: tuple[ExplainedNode, ...]
 
 

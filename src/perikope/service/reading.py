@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from perikope.browse.document_ranking import parse_method
 from perikope.browse.models import MODELS, ModelDefinition
+from perikope.browse.reasons import ScoreReasons, reasons_of
 from perikope.browse.signals import Node
 from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
-from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Text, Whole
+from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Switch, Text, Whole
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
@@ -89,6 +91,7 @@ class SearchRequest(AskedOptions):
         "", Notation("perikope.browse.document_ranking:parse_method"),
         "Return documents, ranked by the scores of their passages: maxp, sump, firstp or meanp(n=3).",
     )  # fmt: skip
+    reasons: bool = option(False, Switch(), "Return what the score of each hit is made of: passage, titles, sections, document and so on.")
 
 
 @operation("search", SearchRequest, SearchAnswer, searches=True, example={"query": QUERY, "k": 3})
@@ -114,7 +117,14 @@ def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) 
         notes=results.notes,
         warnings=tuple(map(str, complaints)),
         suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
+        reasons=tuple(_reasons(results)) if asked.reasons and not asked.document_ranking else (),
     )
+
+
+def _reasons(results: Results) -> Iterator[ScoreReasons]:
+    for number in range(len(results)):
+        checkpoint("reasons")
+        yield results.reasons(number)
 
 
 def _documents(results: Results, asked: SearchRequest, given: Any) -> tuple[RankedDocument, ...]:
@@ -184,7 +194,14 @@ def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
 
 def _explained(node: Node) -> ExplainedNode:
     children = tuple(map(_explained, node.children))
-    return ExplainedNode(node.label, node.value, node.operation, node.slope, node.intercept, children)
+    return ExplainedNode(node.label, node.value, node.operation, node.slope, node.intercept, dict(node.origins), node.word, children)
+
+
+@operation("reasons", ExplainRequest, ScoreReasons, searches=True, example={"query": QUERY, "passage": PASSAGE})
+def reasons(index: Index, given: GivenOptions) -> ScoreReasons:
+    """What the score of a passage is made of: the values of its explanation, added up by text and by word."""
+    chosen = load_recipe(given.own.recipe) if given.own.recipe else None
+    return reasons_of(explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None)))
 
 
 @dataclass(frozen=True, kw_only=True)

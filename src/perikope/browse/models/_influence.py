@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from perikope.browse.signals import Curve, Node
+from perikope.browse.signals import Curve, Node, Origins
 from perikope.browse.structure import Runs
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
@@ -151,8 +151,12 @@ def explain(influence: Influence, row: int, value: float) -> Node:
     sums = {key: math.fsum(decided.values[tokens]) for key, tokens in groups.items()}
     order = sorted(groups, key=lambda key: (-sums[key], groups[key][0]))
     nodes += [_group(unit, key, groups[key], sums[key]) for key in order[:LISTED]]
-    if rest := order[LISTED:]:
-        nodes.append(Node(f"{sum(len(groups[key]) for key in rest)} more tokens together", math.fsum(sums[key] for key in rest)))
+    others: dict[Origins, list[tuple[int, ...]]] = {}
+    for key in order[LISTED:]:
+        others.setdefault(_origins(unit, key[1]), []).append(key)
+    for origins, same in others.items():
+        more = f"{sum(len(groups[key]) for key in same)} more tokens together"
+        nodes.append(Node(more, math.fsum(sums[key] for key in same), origins=origins))
     total = Node(f"influence added up over {size} tokens", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
     return Node(LABEL, value, "affine", (total,), 1 / size, curves=curves)
 
@@ -195,11 +199,28 @@ def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
     If a tag gives the occurrence a weight, the sum is explained as this weight times the sum of the influences by
     distance.
     """
+    origins, word = _origins(unit, occurrence), _word(unit, occurrence)
     height = unit.influence.shape.height(float(unit.influence.weight_of_occurrence[occurrence]))
     if height == 1.0:
-        return Node(label, value)
+        return Node(label, value, origins=origins, word=word)
     tag = unit.influence.structure.tags[int(unit.influence.tag_of_occurrence[occurrence])]
-    return Node(label, value, "product", (Node(f"weight of <{tag}>", height), Node("by distance", value / height)))
+    facts = Node(f"weight of <{tag}>", height), Node("by distance", value / height)
+    return Node(label, value, "product", facts, origins=origins, word=word)
+
+
+def _origins(unit: _Unit, occurrence: int) -> Origins:
+    """Where an occurrence is; nothing if it is no occurrence (-1)."""
+    if occurrence < 0:
+        return ()
+    if unit.influence.titled_of_occurrence[occurrence] >= 0:
+        return (("titles", 1.0),)
+    is_inside = unit.first <= unit.influence.matches.position_of_occurrence[occurrence] < unit.end
+    return (("passage", 1.0),) if is_inside else (("neighbors", 1.0),)
+
+
+def _word(unit: _Unit, occurrence: int) -> str:
+    query = unit.influence.matches.query
+    return query.written(query.terms[unit.influence.matches.term_of_occurrence[occurrence]])
 
 
 def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:

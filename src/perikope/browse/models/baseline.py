@@ -106,7 +106,7 @@ def _element_signals(matches: Matches, row_of_document: Integers, label: str) ->
     inside[row_of_document[row_of_document >= 0]] = 1.0
     scores = matches.score_of_document
     least, most = (float(scores.min()), float(scores.max())) if scores.size else (0.0, 0.0)
-    chosen = fact(label, inside)
+    chosen = fact(label, inside).of("sections")
     above_least = fetch_score(matches).affine("fetch score above the least", 1.0, -least).at(matches.document_of_passage)
     return {
         "chosen": (1.0 + most - least) * chosen,
@@ -149,6 +149,6 @@ def _signals(matches: Matches, top: Integers, section_of_document: Integers, lab
     scores = matches.score_of_document
     apart = 1.0 + (float(scores.max() - scores.min()) if scores.size else 0.0)
     return {
-        "chosen": apart * fact(label, inside.astype(np.float64)),
+        "chosen": apart * fact(label, inside.astype(np.float64)).of("sections"),
         "document": fetch_score(matches).at(matches.document_of_passage),
     }

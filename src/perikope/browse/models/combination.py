@@ -161,10 +161,14 @@ _OF_NODE = ("feature", "threshold", "left", "right", "value")
 
 
 def _decided(added: Floats, feature: Column) -> Column:
-    def explain(row: int) -> Node:
-        return Node(f"{feature.label} is {feature.values[row]:.3g}", float(added[row]))
+    """The column of what trees add because of a feature. The feature decides without being a factor: its slope is 0."""
+    label, values, of_feature = feature.label, feature.values, feature.explain
 
-    return Column(feature.label, added, explain)
+    def explain(row: int) -> Node:
+        value = float(added[row])
+        return Node(f"{label} is {values[row]:.3g}", value, "affine", (of_feature(row),), 0.0, value)
+
+    return Column(label, added, explain)
 
 
 def _described(combination: Combination) -> dict[str, Any]:

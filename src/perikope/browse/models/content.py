@@ -6,14 +6,15 @@ above them, and for documents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 from perikope.browse.matches import Frequencies, Matches
-from perikope.browse.signals import Column, Node, fact, sum_over_terms
+from perikope.browse.signals import Column, Node, Origin, Origins, fact, sum_over_terms
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import bm25, idf
@@ -65,10 +66,13 @@ def fetch_score(matches: Matches) -> Column:
     label, values = "fetch score of the document", matches.score_of_document
 
     def explain(document: int) -> Node:
-        parts = tuple(Node(name, value) for name, value in matches.parts_of_score(document))
+        parts = tuple(Node(name, value, word=written(term)) for name, value, term in matches.parts_of_score(document))
         return Node(label, float(values[document]), "sum", parts) if parts else Node(label, float(values[document]))
 
-    return Column(label, values, explain)
+    def written(term: str) -> str:
+        return matches.query.written(term) if term else ""
+
+    return Column(label, values, explain).of("document")
 
 
 def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "passage", statistics: CountedOver = "passages") -> Column:
@@ -88,7 +92,7 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
             frequencies.count, text.length[frequencies.unit], of_terms(counted.average_length, frequencies.term), k1, b
         ),
     }
-    return sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors)
+    return text.known(sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors, text.origins))
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
@@ -103,7 +107,7 @@ def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver 
     weight = np.log(np.maximum(counted.units, 1) / np.maximum(counted.holding, 1))
     frequencies = text.frequencies
     factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
-    return sum_over_terms(f"tf·idf of the {unit}", matches.query, frequencies, factors)
+    return text.known(sum_over_terms(f"tf·idf of the {unit}", matches.query, frequencies, factors, text.origins))
 
 
 def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
@@ -127,18 +131,18 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
 
     @cache
     def by_formula() -> Column:
-        matched = sum_over_terms("terms that occur", matches.query, frequencies, factors)
+        matched = sum_over_terms("terms that occur", matches.query, frequencies, factors, text.origins)
         smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
         return (matched + smoothing).named(f"ln {label}").exp(label)
 
     if not seen.any():
-        return by_formula()
+        return text.known(by_formula())
     values: Floats = likelihoods(frequencies.first_entry, np.multiply(*factors.values()), text.length, mu, smoothed)
 
     def explain(row: int) -> Node:
         return replace(by_formula().explain(row), value=float(values[row]))
 
-    return Column(label, values, explain)
+    return text.known(Column(label, values, explain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +151,33 @@ class _Texts:
 
     frequencies: Frequencies
     length: Integers
+    origin: Origin | None = None
+    """What the texts are; None for passages with titles."""
+    origins: Callable[[int, int], Origins] | None = None
+    """For passages with titles, the origins of an entry of a text."""
+
+    def known(self, column: Column) -> Column:
+        """A score of the texts that says where it comes from."""
+        return column if self.origin is None else column.of(self.origin)
 
 
 def _texts(matches: Matches, unit: Unit) -> _Texts:
     if unit == "document":
-        return _Texts(matches.in_documents, matches.length_of_document)
+        return _Texts(matches.in_documents, matches.length_of_document, "document")
     if unit == "passage with titles":
         titled = "counts and lengths with titles", lambda: (matches.in_passages_with_titles(), matches.length_with_titles_of_passage())
-        return _Texts(*matches.once(*titled))
-    return _Texts(matches.in_passages, matches.length_of_passage)
+        frequencies, length = matches.once(*titled)
+        return _Texts(frequencies, length, origins=partial(_in_passage_or_titles, matches.in_passages, frequencies))
+    return _Texts(matches.in_passages, matches.length_of_passage, "passage")
+
+
+def _in_passage_or_titles(in_passages: Frequencies, with_titles: Frequencies, row: int, entry: int) -> Origins:
+    """The share of the occurrences of a term that are in the passage itself, and of those in the titles above it."""
+    of_passage = slice(*in_passages.first_entry[row : row + 2].tolist())
+    here = in_passages.term[of_passage] == with_titles.term[entry]
+    inside = float(in_passages.count[of_passage][here].sum() / with_titles.count[entry])
+    shares: Origins = (("passage", inside), ("titles", 1 - inside))
+    return tuple(share for share in shares if share[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import CountedOver, background
-from perikope.browse.signals import Column, Node
+from perikope.browse.signals import Column, Node, Origin
 from perikope.core.arrays import Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import idf
@@ -125,8 +125,8 @@ class _Coverage:
         return Covering(self.weight, self.by_passage, self.by_document, self.by_title, self.neighbors, self.k1)
 
 
-_NAMES = ("passage", "titles", "neighbors", "document")
-"""Names of the signals, in the order of the rows of `cover`."""
+_NAMES: tuple[Origin, ...] = ("passage", "titles", "neighbors", "document")
+"""Names of the signals, in the order of the rows of `cover`. They are also the origins of their values."""
 _LABELS = ("covered by the passage", "covered by the titles above", "covered by the neighbours", "covered by the document")
 _REST = ("", "not covered by the passage", "not covered by passage and titles", "not covered by passage, titles and neighbours")
 
@@ -138,7 +138,7 @@ def _column(texts: _Coverage, level: int, values: Floats) -> Column:
         # The kernel adds the same numbers in another order, so its last digit may differ.
         return replace(_explain(texts, row, level), value=float(values[row]))
 
-    return Column(_LABELS[level], values, explain)
+    return Column(_LABELS[level], values, explain).of(_NAMES[level])
 
 
 def _explain(texts: _Coverage, row: int, level: int) -> Node:
@@ -155,7 +155,8 @@ def _explain(texts: _Coverage, row: int, level: int) -> Node:
             Node(_LABELS[level], share),
         )
         label = f"{matches.query.label(matches.query.terms[term])} {where}"
-        nodes.append(Node(label, math.prod(fact.value for fact in facts), "product", facts))
+        word = matches.query.written(matches.query.terms[term])
+        nodes.append(Node(label, math.prod(fact.value for fact in facts), "product", facts, word=word))
     return Node(_LABELS[level], math.fsum(node.value for node in nodes), "sum", tuple(nodes))
 
 

@@ -123,7 +123,7 @@ def poisson_signals(
         "weight in the query": counted.weights[frequencies.term],
         "PL2 of the term": poisson(frequencies.count, length, average, occurrences, passages, c),
     }
-    return {"content": sum_over_terms("PL2 of the passage", counted.query, frequencies, factors)}
+    return {"content": sum_over_terms("PL2 of the passage", counted.query, frequencies, factors).of("passage")}
 
 
 @model(poisson_signals, matching_only=True)
@@ -218,7 +218,7 @@ def passage_and_neighbors(
     weights = decay ** np.arange(neighbors)
     weights = weights / weights.sum()
     beside = {
-        f"{side} {name}": _beside(matches, column, side, step, weights)
+        f"{side} {name}": _beside(matches, column.of("neighbors") if name == "passage" else column, side, step, weights)
         for side, step in (("left", -1), ("right", 1))
         for name, column in signals.items()
     }

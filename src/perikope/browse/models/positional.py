@@ -6,6 +6,7 @@ Source: Carmel, Shtok and Kurland, CIKM 2013.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ import numpy as np
 from perikope.browse.matches import Matches, Positions
 from perikope.browse.models import Signals, model
 from perikope.browse.models.passage import Lambda, Normalize, normalized
-from perikope.browse.signals import Column, Curve, Node
+from perikope.browse.signals import Column, Curve, Node, Origins
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.kernels.positional import (
@@ -34,6 +35,8 @@ Unit = Literal["token", "char"]
 
 SIGMA = {"gauss": 2000.0, "trapezoid": 1e5}
 """The best σ for each kernel according to the paper."""
+_ORIGINS: Mapping[bool, Origins] = {True: (("passage", 1.0),), False: (("neighbors", 1.0),)}
+"""The origins of the kernel of an occurrence, by whether it is inside the passage."""
 LISTED = 5
 """Number of occurrences of a term that an explanation lists one by one. One more line has the sum of the others."""
 
@@ -164,7 +167,8 @@ class _Occurrences:
             inside = self._largest_first(row, self.positions.position_of_occurrence[of_document][occurrences], area[occurrences])
             weight = Node("ln(N ÷ N_t)", float(idf[number]))
             name = self.matches.query.label(self.matches.query.terms[number])
-            nodes.append(Node(f"{name} in the document", weight.value * inside.value, "product", (weight, inside)))
+            word = self.matches.query.written(self.matches.query.terms[number])
+            nodes.append(Node(f"{name} in the document", weight.value * inside.value, "product", (weight, inside), word=word))
         return nodes
 
     def _areas(self, row: int, occurrences: slice) -> Floats:
@@ -189,9 +193,13 @@ class _Occurrences:
 
     def _largest_first(self, row: int, position: Integers, area: Floats) -> Node:
         order = np.argsort(-area, kind="stable")
-        nodes = [Node(self._location(row, int(position[i])), float(area[i])) for i in order[:LISTED]]
-        if rest := order.size - LISTED if order.size > LISTED else 0:
-            nodes.append(Node(f"the other {rest} occurrences", math.fsum(area[order[LISTED:]])))
+        is_inside = (self.positions.first_of_passage[row] <= position) & (position <= self.positions.last_of_passage[row])
+        nodes = [Node(self._location(row, int(position[i])), float(area[i]), origins=_ORIGINS[bool(is_inside[i])]) for i in order[:LISTED]]
+        for inside in (True, False):
+            rest = order[LISTED:][is_inside[order[LISTED:]] == inside]
+            if rest.size:
+                label = f"the other {rest.size} occurrences {'inside' if inside else 'outside'}"
+                nodes.append(Node(label, math.fsum(area[rest]), origins=_ORIGINS[inside]))
         return Node(f"area of {order.size}×, in {self.points + 1} points", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
 
     def _location(self, row: int, position: int) -> str:

@@ -320,7 +320,7 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
         label = f"{outline.name_of_section(section)}, {aggregate} of what is directly below"
         return _aggregated(label, float(values[section]), parts, part, aggregate)
 
-    return Column("score of the section", values, explain)
+    return Column("score of the section", values, explain).of("sections")
 
 
 def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
@@ -362,7 +362,7 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
             weight,
         )
 
-    return Column(label, values, explain)
+    return Column(label, values, explain).of("sections")
 
 
 def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
@@ -410,7 +410,7 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
 
         return _aggregated(label, float(values[row]), parts, part, aggregate, weight)
 
-    return Column(label, values, explain)
+    return Column(label, values, explain).of("neighbors")
 
 
 _CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mean"}

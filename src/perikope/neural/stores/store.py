@@ -399,6 +399,12 @@ def _add(digest: Any, data: bytes) -> None:
     digest.update(len(data).to_bytes(8, "little") + data)
 
 
+def heading_paths(snapshot: Snapshot, document: int) -> list[tuple[str, ...]]:
+    """The heading paths of a document's passages."""
+    segment, local = snapshot.locate(document)
+    return [tuple(path) for _, _, path in passages_of(segment, local, segment.document_id(local))]
+
+
 def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:
     """The texts of a document's passages as they are encoded, after their heading paths if `heading_path` is true."""
     segment, local = snapshot.locate(document)
