@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -118,12 +119,17 @@ def _reciprocal_rank(matches: Matches, inner: Model, k: float, rows: Integers) -
     reciprocal = np.zeros(values.size)
     reciprocal[order] = 1 / (k + np.arange(1, order.size + 1))
 
+    @cache
+    def scored() -> Column:
+        """The scores, computed again with the first explanation, because a search keeps only ranks."""
+        return inner.score(matches)
+
     def explain(row: int) -> Node:
         rank = int(np.argmax(order == row)) + 1 if reciprocal[row] else 0
         if not rank:
             return Node(f"not ranked by {name}", 0.0)
-        # The score matters only through the rank, so its slope is 0. It is computed again, because only ranks are kept.
-        score = inner.score(matches).explain(row)
+        # The score matters only through the rank, so its slope is 0.
+        score = scored().explain(row)
         label = f"1 ÷ ({k:g} + {rank}): rank {rank} by {name}, whose score is"
         return Node(label, float(reciprocal[row]), "affine", (score,), 0.0, float(reciprocal[row]))
 
