@@ -9,7 +9,7 @@ import perikope as pk
 from perikope.cli import perikope
 from perikope.core.errors import MOST_MESSAGE, PerikopeError, abridged
 from perikope.search.options import OPTIONS
-from tests.cli.test_commands import run
+from tests.cli.test_commands import fails, run
 from tests.support.collections import plain_document
 
 LONG = {"word": "x" * 10_000, "sentence": "long words " * 900, "path": "folder/" * 1400, "number": "9" * 10_000}
@@ -150,3 +150,8 @@ def test_the_end_of_a_message_says_what_to_do() -> None:
     assert message.startswith("there is no file long words")
     assert message.endswith("; check the path")
     assert abridged("short") == "short"
+
+
+@pytest.mark.parametrize("command", ["run", "eval", "backup", "search", "index"])
+def test_a_text_that_is_no_text_is_an_error(capsys, command):
+    fails(capsys, "argument 3 contains a surrogate", command, "idx", "\ud800")

@@ -110,6 +110,15 @@ def _warn(message: Warning | str, *details: object, **more: object) -> None:
     click.echo(f"perikope: warning: {abridged(str(message).removeprefix('perikope: '))}", err=True)
 
 
+def _check_encodable(arguments: Sequence[str]) -> None:
+    """Raise an error for a text that no shell can pass. A call from Python can have one; no file has such a name."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            os.fsencode(argument)
+        except UnicodeEncodeError:
+            raise click.UsageError(f"argument {number} contains a surrogate, which is no character; remove it") from None
+
+
 def _run(arguments: Sequence[str] | None) -> int:
     warnings.showwarning = _warn
     try:
@@ -117,6 +126,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             if isinstance(stream, TextIOWrapper):
                 # A terminal that cannot show a character gets a question mark, not a stack trace.
                 stream.reconfigure(errors="replace")
+        _check_encodable(arguments or ())
         code = perikope.main(arguments, prog_name="perikope", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -27,10 +27,24 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     # path may be replaced in between.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     # `os.fdopen` would import a module, which fails while the interpreter shuts down and a forgotten writer is closed.
-    with open(os.open(path, flags), "rb", 1 << 16) as file:
+    with open(os.open(possible_path(path), flags), "rb", 1 << 16) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise not_regular(path)
         yield file
+
+
+def possible_path(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path itself. If no file can have this name, raises the error that the system has for a file that is missing.
+
+    Python raises other errors for names with NUL or with characters that cannot be encoded.
+    """
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return path
 
 
 def not_regular(path: str | os.PathLike[str]) -> UnreadableFile:
@@ -43,7 +57,7 @@ def check_readable(path: str | os.PathLike[str], limit: int, *, pipes: bool = Fa
 
     A pipe is refused too, unless `pipes` allows it. Errors of the operating system are raised as they are.
     """
-    status = os.stat(path)
+    status = os.stat(possible_path(path))
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not (stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode))):

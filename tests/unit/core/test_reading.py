@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perikope.core.errors import InputError, UnreadableFile
-from perikope.core.reading import read_limited, read_limited_text, read_saved
+from perikope.core.reading import check_readable, read_limited, read_limited_text, read_saved
 
 
 def test_a_file_at_the_limit_is_read_and_one_above_is_not(tmp_path: Path) -> None:
@@ -41,3 +41,12 @@ def test_text_has_its_line_in_errors(tmp_path: Path) -> None:
         read_limited_text(tmp_path / "a", 100, "a recipe")
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone")
     assert read_limited_text(tmp_path / "a", 100, "a recipe") == "one"
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\0b", "folder\0/\udfff"])
+def test_a_name_that_no_file_can_have_is_that_of_a_missing_file(tmp_path, name):
+    for read in (lambda path: check_readable(path, 10), lambda path: read_limited(path, 10)):
+        with pytest.raises(FileNotFoundError):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match="cannot read the recipe: No such file"):
+        read_limited_text(tmp_path / name, 10, "a recipe")
