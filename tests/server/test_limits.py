@@ -185,8 +185,8 @@ def test_long_names_are_not_compared_with_all_others(live: LiveServer, monkeypat
     """An error suggests similar names, which must not take longer the longer the name is."""
     asked: list[int] = []
     monkeypatch.setattr("perikope.query.publications._alike", lambda snapshot, wanted, is_number: asked.append(len(wanted)) or [])
-    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 500}), 404)
-    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 30_000}), 404)
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"document": "x" * 500}), 404)
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"document": "x" * 30_000}), 404)
     check_problem(_search(live, {"query": "pump", "shares_codes_with": "x" * 30_000}), 404)
     assert asked == [500]
 

@@ -168,7 +168,7 @@ def context_question(values: Mapping[str, Any], budget: int, tokens: TokenCounte
 
 def view_question(name: str, query: str, language: str) -> Question[Any]:
     """The question for a document."""
-    return any_question("document", {"id": name, "query": query, "language": language})
+    return any_question("document", {"document": name, "query": query, "language": language})
 
 
 def count_question(filter: Any, ids: Any, shares_codes_with: str, code_level: str) -> Question[Any]:

@@ -29,7 +29,7 @@ from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
 from perikope.service.operations import GivenOptions, load_operations
-from perikope.service.requests import read_body, read_query_string
+from perikope.service.requests import naming_options, read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
 GRACE = 0.5
@@ -113,7 +113,8 @@ class Handler:
             with watched(stages.begin):
                 stages.begin("open")
                 index = self.index(meta["index"], meta["generation"])
-                answer = operation.run(index, given)
+                with naming_options(given):
+                    answer = operation.run(index, given)
                 stages.begin("write")
             content = encode(answer)
             with contextlib.suppress(DeadlineExceeded):

@@ -48,6 +48,8 @@ QUERY = "magnetic coupling"
 """The query of the examples."""
 DOCUMENT, PASSAGE = "mc8-manual.md", "mc8-manual.md#@11"
 """The document and the passage of the examples, which `perikope demo` writes."""
+DOCUMENT_HELP = "The id of the document, or the publication number of a patent in any spelling."
+PASSAGE_HELP = "The name of the passage: document#passage, as in the hits of a search."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +174,7 @@ def context(index: Index, given: GivenOptions) -> ContextAnswer:
 class ExplainRequest(AskedOptions):
     """A passage whose score is explained."""
 
-    passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    passage: str = option("", Text(), PASSAGE_HELP)
 
 
 @operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": PASSAGE})
@@ -191,49 +193,49 @@ def _explained(node: Node) -> ExplainedNode:
 class DocumentRequest(Options):
     """A document by its id."""
 
-    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+    document: str = option("", Text(), DOCUMENT_HELP)
     query: str = option("", Text(), "Highlight the words that match this query.")
     language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
 
 
-@operation("document", DocumentRequest, DocumentView, example={"id": DOCUMENT}, methods=("GET",))
+@operation("document", DocumentRequest, DocumentView, example={"document": DOCUMENT}, methods=("GET",))
 def document(index: Index, given: GivenOptions) -> DocumentView:
     """A document with its titles and passages in reading order."""
-    return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)
+    return view_document(index.snapshot, given.own.document, given.own.query, given.own.language)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutlineRequest(Options):
     """A document by its id."""
 
-    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+    document: str = option("", Text(), DOCUMENT_HELP)
 
 
-@operation("outline", OutlineRequest, DocumentTree, example={"id": DOCUMENT}, methods=("GET",))
+@operation("outline", OutlineRequest, DocumentTree, example={"document": DOCUMENT}, methods=("GET",))
 def outline(index: Index, given: GivenOptions) -> DocumentTree:
     """The sections of a document with their titles, as a flat list of nodes that name their parents."""
-    return index.outline(given.own.id)
+    return index.outline(given.own.document)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageRequest(Options):
     """A passage by its name."""
 
-    name: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    passage: str = option("", Text(), PASSAGE_HELP)
     around: int = option(2, Whole(Range(0, 100)), "Number of neighbouring passages on either side.")
 
 
-@operation("passage", PassageRequest, PassageView, example={"name": PASSAGE}, methods=("GET",))
+@operation("passage", PassageRequest, PassageView, example={"passage": PASSAGE}, methods=("GET",))
 def passage(index: Index, given: GivenOptions) -> PassageView:
     """A passage with its heading path, its source and its neighbours."""
-    return index.passage(given.own.name, around=given.own.around)
+    return index.passage(given.own.passage, around=given.own.around)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandscapeRequest(AskedOptions):
     """A document whose places are compared with a query."""
 
-    document: str = option("", Text(), "The id of the document.")
+    document: str = option("", Text(), DOCUMENT_HELP)
     bins: int = option(BINS, Whole(Range(1, 10_000)), "Number of places of equal size that the document is cut into.")
     sigma: float = option(
         SIGMA, Real(Range(0.01, 1_000_000)), "How far the influence of a word reaches, in tokens: the width of a Gaussian."
