@@ -139,7 +139,7 @@ def test_kills_under_load(server: ServerProcess, folder: Path, capsys: pytest.Ca
 
 def _restarts(server: ServerProcess) -> list[float]:
     """How many readers, and how many writers have been replaced."""
-    return [server.metric(f'perikope_process_restarts{{kind="{kind}"}}') for kind in ("reader", "writer")]
+    return [server.metric(f'perikope_process_restarts_total{{kind="{kind}"}}') for kind in ("reader", "writer")]
 
 
 def _kill(pid: int) -> None:

@@ -34,8 +34,12 @@ from perikope.service.requests import naming_options, read_body, read_query_stri
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
 GRACE = 0.5
 """Seconds after the end of its time that a request may take to notice it, before its process is ended."""
+LEFT_TO_SERVER = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that only the process that speaks HTTP acts on. A terminal sends some of them to all processes."""
 PING = "ping"
 """What a process is asked to find out whether it lives."""
+PREPARED = "prepared"
+"""What a message says that comes before the answer to a change: the change is ready, and its commit begins."""
 
 
 class DeadlineExceeded(Exception):
@@ -205,8 +209,9 @@ def handle_requests(connection: socket.socket, folders: Mapping[str, str], limit
 
 def prepare_process() -> None:
     """Leave signals to the process that speaks HTTP, which ends this one by closing its connection."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    for name in LEFT_TO_SERVER:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
     warnings.simplefilter("ignore")

@@ -11,6 +11,8 @@ from perikope.service.operations import READ, WRITE, Operation
 PREFIX = "/indexes"
 OWN = ("/health", "/ready", "/metrics", "/openapi.json", PREFIX)
 """Paths that the server answers itself, with GET."""
+STATES = ("/health", "/ready")
+"""Paths that are answered while the server starts, too."""
 
 
 @dataclass(frozen=True, slots=True)
