@@ -43,9 +43,9 @@ def test_refusals_name_the_option(operation: Any, live: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("text", ["k=abc", "k=k", "k=-1", "rescore_weight=x", "documents=many", "must_match=maybe", "model=bm52"])
-def test_refusals_of_query_strings_begin_with_the_option(live: LiveServer, text: str) -> None:
+def test_refusals_of_query_strings_name_the_option(live: LiveServer, text: str) -> None:
     detail = check_problem(web.get(f"{live.url}/indexes/small/search?query=pump&{text}"), 400)
-    assert re.match(rf"{text.partition('=')[0]}\b", detail), detail
+    assert re.search(rf"\b{text.partition('=')[0]}\b", re.sub("'.*?'", "", detail)), detail
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token"])

@@ -13,6 +13,7 @@ from perikope.browse.signals import Node
 from perikope.client.address import ServerAddress
 from perikope.client.decoding import UnexpectedValue, decoder
 from perikope.client.failures import check_status, unreadable
+from perikope.client.warning import warn_of
 from perikope.core.checked_json import parse_json
 from perikope.core.errors import UsageError, unknown
 from perikope.document.tree import Document
@@ -20,8 +21,9 @@ from perikope.search.context import Context, TokenCounter, count_words
 from perikope.search.hits import RankedDocument
 from perikope.search.options import SearchOptions
 from perikope.server.routes import PREFIX, path_of
-from perikope.service.answers import ContextAnswer, ExplainedNode, SearchAnswer
+from perikope.service.answers import ContextAnswer, CountedValues, ExplainedNode, SearchAnswer
 from perikope.service.operations import READ, Operation, load_operations
+from perikope.service.reading import MOST_VALUES
 
 T = TypeVar("T")
 GENERATION = "perikope-generation"
@@ -146,12 +148,12 @@ def search_question(values: Mapping[str, Any]) -> Question[SearchAnswer]:
 
 def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:
     """The explanation of the score of a passage."""
-    return Question("explain", {**values, "passage": passage}, _node)
+    return Question("explain", {**_taken("explain", values), "passage": passage}, _node)
 
 
 def facets_question(values: Mapping[str, Any], names: tuple[str, ...]) -> Question[dict[str, dict[str, int]]]:
     """The numbers of candidate documents by the values of metadata fields."""
-    return Question("facets", {**values, "fields": names}, _same)
+    return Question("facets", {**_taken("facets", values), "fields": names, "values": MOST_VALUES}, _counts)
 
 
 def documents_question(values: Mapping[str, Any], method: str, k: int, offset: int) -> Question[list[RankedDocument]]:
@@ -190,6 +192,20 @@ def add_question(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], rep
 def delete_question(ids: str | Iterable[str]) -> Question[Any]:
     """The request that deletes documents."""
     return any_question("delete", {"ids": [ids] if isinstance(ids, str) else list(ids)})
+
+
+def _taken(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a search that an operation takes. Others, such as `k`, have no effect on its answer."""
+    known = operation_named(operation).parameters
+    return {name: value for name, value in values.items() if name in known}
+
+
+def _counts(answer: Mapping[str, CountedValues]) -> dict[str, dict[str, int]]:
+    """The numbers of documents by field and value. Warns if a field has more values than a server returns."""
+    for field, counted in answer.items():
+        if counted.distinct > len(counted.values):
+            warn_of([f"{field} has {counted.distinct} values, of which the {len(counted.values)} most frequent ones were sent"], stacklevel=6)
+    return {field: dict(counted.values) for field, counted in answer.items()}
 
 
 def _same(answer: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from perikope.browse.document_ranking import parse_method
@@ -35,6 +36,7 @@ from perikope.service.answers import (
     ContextAnswer,
     CorrectedQuery,
     Counted,
+    CountedValues,
     ExplainedNode,
     IndexSummary,
     ModelList,
@@ -42,13 +44,16 @@ from perikope.service.answers import (
     ModelSummary,
     SearchAnswer,
 )
-from perikope.service.operations import GivenOptions, operation
+from perikope.service.operations import CONDITIONS, RANKING, SCORING, GivenOptions, operation
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
 DOCUMENT, PASSAGE = "mc8-manual.md", "mc8-manual.md#@11"
 """The document and the passage of the examples, which `perikope demo` writes."""
 DOCUMENT_HELP = "The id of the document, or the publication number of a patent in any spelling."
+VALUES, MOST_VALUES = 100, 10_000
+"""How many values of a field are returned by default and at most."""
+VALUES_HELP = "Largest number of counted values per metadata field; the most frequent ones are returned."
 PASSAGE_HELP = "The name of the passage: document#passage, as in the hits of a search."
 
 
@@ -87,13 +92,14 @@ class SearchRequest(AskedOptions):
     """A search, with what is returned besides the hits."""
 
     facets: tuple[str, ...] = option((), Names(), "Metadata fields whose values are counted in all candidate documents.")
+    values: int = option(VALUES, Whole(Range(1, MOST_VALUES)), VALUES_HELP)
     document_ranking: str = option(
         "", Notation("perikope.browse.document_ranking:parse_method"),
         "Return documents, ranked by the scores of their passages: maxp, sump, firstp or meanp(n=3).",
     )  # fmt: skip
 
 
-@operation("search", SearchRequest, SearchAnswer, searches=True, example={"query": QUERY, "k": 3})
+@operation("search", SearchRequest, SearchAnswer, searches=RANKING, example={"query": QUERY, "k": 3})
 def search(index: Index, given: GivenOptions) -> SearchAnswer:
     """Search for the best passages."""
     return _answer(index, given.own.topic, given.own, given.search)
@@ -112,7 +118,7 @@ def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) 
         model=results.model,
         hits=() if asked.document_ranking else _hits(results),
         documents=_documents(results, asked, given) if asked.document_ranking else (),
-        facets={field: results.facets(field) for field in asked.facets},
+        facets=_facets(results, asked.facets, asked.values),
         notes=results.notes,
         warnings=tuple(map(str, complaints)),
         suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
@@ -140,7 +146,7 @@ class BatchRequest(Options):
     recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
 
 
-@operation("search-many", BatchRequest, BatchAnswer, searches=True, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
+@operation("search-many", BatchRequest, BatchAnswer, searches=RANKING, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
 def search_many(index: Index, given: GivenOptions) -> BatchAnswer:
     """Search for several queries with the same options. One that cannot be searched for does not stop the others."""
     asked = SearchRequest.of({"recipe": given.own.recipe})
@@ -161,7 +167,7 @@ class ContextRequest(AskedOptions):
     around: int = option(AROUND, Whole(Range(0, 100)), "Number of neighbouring passages on either side of a hit, if they fit.")
 
 
-@operation("context", ContextRequest, ContextAnswer, searches=True, example={"query": QUERY, "budget": 200})
+@operation("context", ContextRequest, ContextAnswer, searches=RANKING, example={"query": QUERY, "budget": 200})
 def context(index: Index, given: GivenOptions) -> ContextAnswer:
     """The best passages as one text for a language model or a reader, within a budget of words."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, given.search)
@@ -177,7 +183,7 @@ class ExplainRequest(AskedOptions):
     passage: str = option("", Text(), PASSAGE_HELP)
 
 
-@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": PASSAGE})
+@operation("explain", ExplainRequest, ExplainedNode, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
 def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
@@ -288,16 +294,27 @@ class FacetsRequest(AskedOptions):
     """Metadata fields whose values are counted."""
 
     fields: tuple[str, ...] = option((), Names(), "The metadata fields.")
+    values: int = option(VALUES, Whole(Range(1, MOST_VALUES)), VALUES_HELP)
 
 
-@operation("facets", FacetsRequest, dict[str, dict[str, int]], searches=True, example={"query": QUERY, "fields": ["folder"]})
-def facets(index: Index, given: GivenOptions) -> dict[str, dict[str, int]]:
-    """For each field, the number of candidate documents of a search that have each value, most frequent first."""
+@operation("facets", FacetsRequest, dict[str, CountedValues], searches=SCORING, example={"query": QUERY, "fields": ["folder"]})
+def facets(index: Index, given: GivenOptions) -> dict[str, CountedValues]:
+    """For each field, its most frequent values among the candidate documents of a search."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
-    return {field: results.facets(field) for field in given.own.fields}
+    return _facets(results, given.own.fields, given.own.values)
 
 
-@operation("count", NoOptions, Counted, searches=True, example={"filter": ["folder=*"]})
+def _facets(results: Results, fields: tuple[str, ...], most: int) -> dict[str, CountedValues]:
+    """The `most` most frequent values of each field."""
+    counted = {}
+    for field in fields:
+        checkpoint("facets")
+        counts = results.facets(field)
+        counted[field] = CountedValues(dict(islice(counts.items(), most)), len(counts))
+    return counted
+
+
+@operation("count", NoOptions, Counted, searches=CONDITIONS, example={"filter": ["folder=*"]})
 def count(index: Index, given: GivenOptions) -> Counted:
     """The number of documents that satisfy the conditions of a search."""
     return Counted(count_documents(index.snapshot, SearchOptions.of(given.search)))

@@ -73,12 +73,17 @@ def _given(operation: Operation, values: Mapping[str, Any]) -> GivenOptions:
 
 @contextlib.contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Let every error about the value of an option begin with the name of the option."""
+    """Let every error about the value of an option name the option."""
     try:
         yield
     except (UsageError, InputError) as error:
         message = error.reason if isinstance(error, InputError) else str(error)
-        raise UsageError(message if message.startswith(f"{name} ") else f"{name}: {message}") from None
+        raise UsageError(message if _names(message, name) else f"{name}: {message}") from None
+
+
+def _names(message: str, option: str) -> bool:
+    """Whether a message has the name of an option, apart from quoted values."""
+    return re.search(rf"\b{option}\b", re.sub(r"'.*?'", "", message)) is not None
 
 
 @contextlib.contextmanager
@@ -93,7 +98,7 @@ def naming_options(given: GivenOptions) -> Iterator[None]:
     except UsageError as error:
         values = {**given.own.changed(), **given.search}
         named = [name for name, value in values.items() if any(repr(text) in str(error) for text in _texts(value))]
-        if len(named) != 1 or re.search(rf"\b{named[0]}\b", str(error)):
+        if len(named) != 1 or _names(str(error), named[0]):
             raise
         raise type(error)(f"{named[0]}: {error}") from None
 
