@@ -4,10 +4,10 @@
 `LOCAL_RESULTS` fails a test, and so does a method of `Index` that is neither in `RemoteIndex` nor in `LOCAL_INDEX`.
 """
 
-import re
 import asyncio
 import inspect
 import json
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path

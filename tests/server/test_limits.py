@@ -118,6 +118,14 @@ def test_long_query_strings_are_refused(small_limits: LiveServer) -> None:
     check_problem(web.get(f"{small_limits.url}/health?query={'x' * 2000}"), 414)
 
 
+@pytest.mark.parametrize(("length", "status"), [(2500, 414), (60_000, 414), (66_000, 400), (2_000_000, 431)])
+def test_the_parser_refuses_addresses_of_64_kb_first(small_limits: LiveServer, length: int, status: int) -> None:
+    """As the documentation says."""
+    answer = exchange(small_limits.port, head("GET", f"/indexes/small/search?query={'x' * length}", small_limits.port))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"POST" in answer
+
+
 def test_query_strings_with_many_parameters_are_refused(live: LiveServer) -> None:
     check_problem(web.get(f"{live.url}/indexes/small/search?{'&'.join(['tag=a'] * 1001)}"), 400)
 

@@ -37,7 +37,7 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
 
     An INDEX is a folder that `perikope index` made; NAME=INDEX gives it another name in addresses. Any other FOLDER is
     read into an index in the cache, and read again when its files change. Only programs on this machine reach the
-    server, unless --host says otherwise. Writing needs a token.
+    server, unless --host says otherwise. Writing needs a token. SIGHUP reads the file of tokens again.
 
     \b
     Example:

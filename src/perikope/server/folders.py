@@ -7,13 +7,15 @@ import hashlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import PerikopeError, UsageError
-from perikope.core.files import MANIFEST_FILE
+from perikope.core.files import MANIFEST_FILE, identity_of
 from perikope.core.user_cache import user_caches
 
 POLLING = 0.05
@@ -37,8 +39,11 @@ def cached_index(folder: Path) -> Path:
     return caches[0] / "served" / f"{folder.resolve().name[:40]}-{digest}"
 
 
-def build_index(folder: Path, index: Path) -> BuildReport:
-    """Make the index of a folder, or make it equal to the folder. Raises `UsageError` if nothing in it can be read."""
+def build_index(folder: Path, index: Path, workers: int | None = None, wait: float = 0.0) -> BuildReport:
+    """Make the index of a folder, or make it equal to the folder. Raises `PerikopeError` if nothing in it can be read.
+
+    A broken file does not stop the others: what the index has of it stays. See `BuildOptions` for the other parameters.
+    """
     try:
         index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -46,7 +51,25 @@ def build_index(folder: Path, index: Path) -> BuildReport:
             f"the index of {folder} cannot be made in {index.parent}: {error.strerror}; set PERIKOPE_CACHE to a folder that can be "
             "written to, or make the index yourself: perikope index FOLDER --to INDEX"
         ) from None
-    return build(str(index), [str(folder)], BuildOptions(sync=True))
+    return build(str(index), [str(folder)], BuildOptions(sync=True, skip_broken=True, workers=workers, wait=wait))
+
+
+def problems_of(report: BuildReport) -> list[tuple[str, str]]:
+    """The paths of the files of a folder that could not be read completely, each with the reason."""
+    return [(str(problem.path), f"line {problem.line}: {problem.reason}" if problem.line else problem.reason) for problem in report.skipped]
+
+
+@dataclass(slots=True)
+class BrokenFiles:
+    """The files of a folder that could not be read, as far as the log has reported them."""
+
+    _reported: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def new(self, problems: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The problems that were not reported, or whose file has changed since. Files without problems are forgotten."""
+        now = {path: (reason, *identity_of(Path(path))) for path, reason in problems}
+        before, self._reported = self._reported, now
+        return [(path, state[0]) for path, state in now.items() if before.get(path) != state]
 
 
 async def build_elsewhere(folder: Path, index: Path) -> BuildReport:

@@ -96,6 +96,8 @@ class Server:
     on_ready: Callable[[], None] = lambda: None
     """Called when requests can search."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _broken: dict[str, folders.BrokenFiles] = field(default_factory=dict)
+    """By index, the files of its folder that could not be read."""
 
     def run(self) -> None:
         """Serve until a signal says to end."""
@@ -181,7 +183,7 @@ class Server:
         for index in self.served.by_name.values():
             if index.documents is not None:
                 report = await folders.build_elsewhere(index.documents, index.folder)
-                self.log.event("folder read", index=index.name, documents=report.documents, folder=str(index.folder))
+                self._log_folder(index.name, report.documents, folders.problems_of(report))
         await pool.start()
 
     async def _serve(self, app: App, writer: Writer) -> None:
@@ -207,6 +209,12 @@ class Server:
     def _log_end(self, end: ProcessEnd) -> None:
         self.log.event("process ended", **end.facts())
 
+    def _log_folder(self, name: str, documents: int, problems: list[tuple[str, str]]) -> None:
+        """Write that a folder was read; a file that could not be read is named once, until it changes."""
+        self.log.event("folder read", index=name, documents=documents, skipped=len(problems))
+        for path, reason in self._broken.setdefault(name, folders.BrokenFiles()).new(problems):
+            self.log.event("file not read", index=name, file=path, error=reason)
+
     async def _wait(self) -> None:
         await self._stop.wait()
 
@@ -225,10 +233,11 @@ class Server:
             try:
                 facts, content = await writer.sync(name)
                 index.look()
+                answer = orjson.loads(content)
                 if facts["status"] == 200:
-                    self.log.event("folder read", index=name, **orjson.loads(content))
+                    self._log_folder(name, answer["documents"], [(path, reason) for path, reason in answer["problems"]])
                 else:
-                    self.log.event("folder not read", index=name, error=orjson.loads(content)["detail"])
+                    self.log.event("folder not read", index=name, error=answer["detail"])
             except Exception as error:
                 self.log.event("folder not read", index=name, error=str(error))
 

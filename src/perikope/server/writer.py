@@ -25,6 +25,7 @@ from perikope.core.errors import PerikopeError
 from perikope.index import manifest as manifests
 from perikope.search.facade import Index
 from perikope.server.ends import NO_REQUEST, REPEATED, OnEnd, answered_with, ignore_end
+from perikope.server.folders import build_index, problems_of
 from perikope.server.frames import Message, packed, receive
 from perikope.server.handler import PREPARED, encode, ended_after, prepare_process, refused
 from perikope.server.pool import Process, process_context
@@ -96,11 +97,10 @@ class Writing:
     def sync(self, index_name: str) -> Message:
         """Make an index equal to its folder of documents."""
         try:
-            index = Index.open(self.folders[index_name], wait=60.0)
-            report = index.sync(self.documents[index_name])
-            generation = index.snapshot.manifest.generation
-            index.close()
-            return {"status": 200, "commit": generation}, orjson.dumps({"read": report.documents, "skipped": len(report.skipped)})
+            folder = Path(self.folders[index_name])
+            report = build_index(Path(self.documents[index_name]), folder, workers=1, wait=60.0)
+            content = {"documents": report.documents, "problems": problems_of(report)}
+            return {"status": 200, "commit": manifests.load(folder).generation}, orjson.dumps(content)
         except Exception as error:
             return refused(error, self.folders)
 
