@@ -152,7 +152,10 @@ class ServerProcess:
     """`perikope serve`, with what it loads before it is ready reduced to `tests.server.preload`."""
 
     def __init__(self, *arguments: str, held: Path | None = None) -> None:
-        """Start a server and wait until it can search. If there is a file `held`, it does not start until this is gone."""
+        """Start a server and wait until it can search.
+
+        If there is a file `held`, its processes do not start until the file is gone, and this is not waited for.
+        """
         self._mark = f"PERIKOPE_TEST_SERVER={uuid.uuid4().hex}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
         self._process = subprocess.Popen(

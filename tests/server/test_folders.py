@@ -34,7 +34,7 @@ def _texts(index: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_broken_file_keeps_its_old_content(folder: Path, tmp_path: Path, workers: int) -> None:
-    """All of it: the lines before the broken one are not taken over either. Other files are updated, added and removed."""
+    """All of it: the lines before the broken one are not taken over either. Other files are updated and added."""
     index = tmp_path / "index"
     build_index(folder, index, workers)
     before = _texts(index)
@@ -56,7 +56,7 @@ def test_a_broken_file_keeps_its_old_content(folder: Path, tmp_path: Path, worke
 
 def test_the_command_still_refuses_a_broken_file(folder: Path, tmp_path: Path) -> None:
     (folder / "a.jsonl").write_text("{\n")
-    with pytest.raises(indexing.InputError, match="a.jsonl"):
+    with pytest.raises(indexing.InputError, match=r"a\.jsonl"):
         indexing.build(str(tmp_path / "index"), [str(folder)], indexing.BuildOptions())
 
 

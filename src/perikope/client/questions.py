@@ -204,9 +204,8 @@ def _counts(answer: Mapping[str, CountedValues]) -> dict[str, dict[str, int]]:
     """The numbers of documents by field and value. Warns if a field has more values than a server returns."""
     for field, counted in answer.items():
         if counted.distinct > len(counted.values):
-            warn_of(
-                [f"{field} has {counted.distinct} values, of which the {len(counted.values)} most frequent ones were sent"], stacklevel=6
-            )
+            message = f"{field} has {counted.distinct} values, of which the {len(counted.values)} most frequent ones were sent"
+            warn_of([message], stacklevel=6)
     return {field: dict(counted.values) for field, counted in answer.items()}
 
 

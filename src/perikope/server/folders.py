@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import PerikopeError, UsageError
@@ -30,7 +29,7 @@ def is_index(path: Path) -> bool:
 
 
 def cached_index(folder: Path) -> Path:
-    """The folder of the index of a folder of documents, in the user's cache. Raises `UsageError` if there is no folder."""
+    """The folder of the index of a folder of documents, in the cache. Raises `UsageError` if `folder` is no folder."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is neither an index nor a folder of documents; give a folder that exists")
     if not (caches := user_caches()):
@@ -63,13 +62,14 @@ def problems_of(report: BuildReport) -> list[tuple[str, str]]:
 class BrokenFiles:
     """The files of a folder that could not be read, as far as the log has reported them."""
 
-    _reported: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    _reported: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """By path and reason, the identity of the file at that time."""
 
     def new(self, problems: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The problems that were not reported, or whose file has changed since. Files without problems are forgotten."""
-        now = {path: (reason, *identity_of(Path(path))) for path, reason in problems}
+        """The problems that were not reported, or whose file has changed since. Other files are forgotten."""
+        now = {(path, reason): identity_of(Path(path)) for path, reason in problems}
         before, self._reported = self._reported, now
-        return [(path, state[0]) for path, state in now.items() if before.get(path) != state]
+        return [problem for problem, identity in now.items() if before.get(problem) != identity]
 
 
 async def build_elsewhere(folder: Path, index: Path) -> BuildReport:

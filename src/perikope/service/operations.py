@@ -5,7 +5,8 @@
         "The number of documents that satisfy all conditions."
 
 An operation declares its options and its answer as classes, and an example. `searches` lists the options of a search
-that it takes too: those that have an effect on its answer. The route `/indexes/{index}/count`, its entry in the OpenAPI document and its check derive from this.
+that it takes too: those that have an effect on its answer. The route `/indexes/{index}/count`, its entry in the OpenAPI
+document and its check derive from this.
 """
 
 from __future__ import annotations
