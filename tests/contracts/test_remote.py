@@ -7,6 +7,7 @@
 import asyncio
 import inspect
 import json
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,9 @@ def same(sides, query, **options):
             try:
                 outcome = everything(index.search(query, **{**PAGE, **options}))
             except PerikopeError as error:
-                outcome = {"error": type(error), "message": str(error).replace(str(sides.folder), "patents")}
+                # A server names the option that has the wrong value; here, the caller sees it.
+                message = re.sub(rf"^({'|'.join(options)}): " if options else "^$", "", str(error))
+                outcome = {"error": type(error), "message": message.replace(str(sides.folder), "patents")}
         outcomes.append({**outcome, "warnings": [str(one.message) for one in caught]})
     local, remote = outcomes
     for name, value in local.items():

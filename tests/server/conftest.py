@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from perikope.core.user_cache import user_caches
 from tests.server.support import TOKEN, LiveServer, ServerProcess, make_index
 
 collect_ignore = ["preload.py", "program.py"]
@@ -31,6 +33,23 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokens") / "tokens.toml"
     path.write_text(f'[tokens.ingest]\nsha256 = "{hashlib.sha256(TOKEN.encode()).hexdigest()}"\nread = ["*"]\nwrite = ["*"]\n')
     return path
+
+
+@pytest.fixture(scope="session")
+def cache_with_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache which has the compiled kernels of the user."""
+    cache = tmp_path_factory.mktemp("cache") / "perikope"
+    cache.mkdir(mode=0o700, parents=True)
+    for kernels in user_caches()[0].glob("kernels*"):
+        shutil.copytree(kernels, cache / kernels.name)
+    return cache.parent
+
+
+@pytest.fixture
+def own_cache(cache_with_kernels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of servers that a test starts, for the indexes of folders."""
+    monkeypatch.setenv("PERIKOPE_CACHE", str(cache_with_kernels))
+    return cache_with_kernels
 
 
 @pytest.fixture(scope="session")

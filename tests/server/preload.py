@@ -19,9 +19,13 @@ from perikope.core.checkpoints import checkpoint
 from perikope.core.options import Options, option
 from perikope.core.parameters import Range
 from perikope.core.values import Real, Text, Whole
+from perikope.index.commit import IndexWriter
+from perikope.index.reader import Snapshot
 from perikope.service.operations import GivenOptions, load_operations, operation
 
 load_operations()
+while os.path.exists(os.environ.get("PERIKOPE_TEST_HELD", "")):
+    time.sleep(0.01)  # as long as kernels are compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,23 @@ def probe(index: Index, given: GivenOptions) -> Probed:
             raise RuntimeError("a text of a user, in /some/folder")
     return Probed(os.getpid(), "x" * given.own.size)
 
+
+def _commit_and_die(self: IndexWriter) -> Snapshot:
+    """Make a commit. If there is a file that says so, the process ends before or after it, once."""
+    committed = None
+    for moment in ("before", "after"):
+        if moment == "after":
+            committed = _commit(self)
+        order = self.folder.parent / f"die-{moment}-commit"
+        if order.exists():
+            order.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert committed is not None
+    return committed
+
+
+_commit = IndexWriter.commit
+IndexWriter.commit = _commit_and_die  # type: ignore[method-assign]
 
 with tempfile.TemporaryDirectory() as folder, Index.create(Path(folder, "index")) as small:
     small.add([{"id": "a", "passages": ["magnetic pump"]}])

@@ -44,6 +44,9 @@ from tests.support.patents import families
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
 """Seconds that a test waits for something that takes milliseconds on an idle machine."""
+HOLD = "PERIKOPE_TEST_HOLD"
+"""The variable with the path of a file. Processes of a server wait at their start while there is such a file."""
+ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 TOKEN = "a-secret-of-the-tests"
 web = httpx.Client(verify=False, timeout=PATIENCE)
 """For single requests. To make a client that can check certificates takes longer than a request."""
@@ -148,22 +151,32 @@ class LiveServer:
 class ServerProcess:
     """`perikope serve`, with what it loads before it is ready reduced to `tests.server.preload`."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, held: Path | None = None) -> None:
+        """Start a server and wait until it can search.
+
+        If there is a file `held`, its processes do not start until the file is gone, and this is not waited for.
+        """
         self._mark = f"PERIKOPE_TEST_SERVER={uuid.uuid4().hex}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.server.program", *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=self._log,
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **dict([self._mark.split("=")])}, text=True,
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **dict([self._mark.split("=")]), HOLD: str(held or "")}, text=True,
         )  # fmt: skip
         self.known: set[int] = {self.pid}
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        if held:
+            wait_until(lambda: ADDRESS.search(self.log_text()) or self._process.poll() is not None)
+        line = self.log_text() if held else self.wait_ready()
+        found = ADDRESS.search(line)
         if found is None:
             message = f"the server did not start: {line!r} {self.log_text()}"
             self.__exit__()
             raise AssertionError(message)
         self.port = int(found.group(1))
+
+    def wait_ready(self) -> str:
+        """The line that the server prints when it can search; empty if it has ended before."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
 
     @property
     def pid(self) -> int:

@@ -82,10 +82,10 @@ def test_how_long_a_process_is_busy_at_worst(server: ServerProcess, capsys: pyte
 
 def test_a_crash_is_the_request_s_own(server: ServerProcess) -> None:
     """A request that ends its processes is refused after the third one; others are answered."""
-    restarts = server.metric('perikope_process_restarts{kind="reader"}')
+    restarts = server.metric('perikope_process_restarts_total{kind="reader"}')
     assert "3 processes" in check_problem(_probe(server, kind="crash"), 500)
     assert _probe(server).status_code == 200
-    assert server.metric('perikope_process_restarts{kind="reader"}') == restarts + 3
+    assert server.metric('perikope_process_restarts_total{kind="reader"}') == restarts + 3
 
 
 def test_defects_are_problems_without_details(server: ServerProcess) -> None:

@@ -164,7 +164,7 @@ def test_translators_cannot_be_chosen(live: LiveServer) -> None:
     ],
 )
 def test_an_index_is_known_by_its_name_only(live: LiveServer, name: str, touched: list[str], index: Path) -> None:
-    for rest in ("", "/search?query=pump", "/document?id=pumps"):
+    for rest in ("", "/search?query=pump", "/document?document=pumps"):
         answer = exchange(live.port, head("GET", f"/indexes/{name}{rest}", live.port)).decode()
         assert answer[9:12] in ("400", "404"), answer
         _check_hidden(answer, name, index)
@@ -173,7 +173,7 @@ def test_an_index_is_known_by_its_name_only(live: LiveServer, name: str, touched
 
 @pytest.mark.parametrize("id", ["../../etc/passwd", "/etc/passwd", "index.json", "\x00", "a" * 3000, "..\\..\\x"])
 def test_a_document_is_known_by_its_id_only(live: LiveServer, id: str, index: Path) -> None:
-    answer = web.get(f"{live.url}/indexes/small/document", params={"id": id})
+    answer = web.get(f"{live.url}/indexes/small/document", params={"document": id})
     check_problem(answer, 404)
     _check_hidden(answer.text, id, index)
 

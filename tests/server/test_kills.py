@@ -139,7 +139,7 @@ def test_kills_under_load(server: ServerProcess, folder: Path, capsys: pytest.Ca
 
 def _restarts(server: ServerProcess) -> list[float]:
     """How many readers, and how many writers have been replaced."""
-    return [server.metric(f'perikope_process_restarts{{kind="{kind}"}}') for kind in ("reader", "writer")]
+    return [server.metric(f'perikope_process_restarts_total{{kind="{kind}"}}') for kind in ("reader", "writer")]
 
 
 def _kill(pid: int) -> None:
@@ -176,7 +176,7 @@ def test_readers_are_replaced_after_the_fork_server_was_killed(server: ServerPro
         assert client.get("/indexes/small/search?query=magnetic").status_code == 200
         answer = client.post("/indexes/small/documents", json={"documents": [_document("late", 1)]})
         assert answer.json()["added"] == 1
-        assert client.get("/indexes/small/document?id=late").status_code == 200
+        assert client.get("/indexes/small/document?document=late").status_code == 200
     assert len(server.processes()["forked"]) >= 2
     server.signal(signal.SIGTERM)
     assert server.wait() == 0

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from perikope import Index
 from perikope.server.cache import Answer, AnswerCache
 from perikope.server.handler import Handler, RequestLimits
 from perikope.server.incoming import BodyBudget
 from perikope.server.problems import Refusal
+from perikope.service.operations import load_operations
 from tests.server.support import LiveServer, check_problem, exchange, head, web
 from tests.support.growth import is_linear
 
@@ -61,6 +63,48 @@ def test_largest_numbers_are_accepted(small_limits: LiveServer) -> None:
     assert _search(small_limits, {"query": "pump", "k": 10.0}).status_code == 200, "JSON does not tell 10.0 from 10"
 
 
+def test_the_k_of_a_recipe_is_limited_too(small_limits: LiveServer) -> None:
+    """A recipe may ask for more than the server allows. The request can ask for less."""
+    detail = check_problem(_search(small_limits, {"query": "pump", "recipe": "carmel2013"}), 400)
+    assert "at most 50" in detail
+    assert "recipe" in detail
+    check_problem(_search(small_limits, {"queries": ["pump"], "recipe": "carmel2013"}, "search-many"), 400)
+    for body, operation in (
+        ({"query": "pump", "recipe": "carmel2013", "k": 5}, "search"),
+        ({"query": "pump", "recipe": "carmel2013", "fields": ["year"]}, "facets"),
+        ({"query": "pump", "recipe": "carmel2013", "passage": "pumps#@1"}, "explain"),
+    ):
+        assert _search(small_limits, body, operation).status_code == 200
+
+
+def test_operations_take_only_options_that_have_an_effect(live: LiveServer) -> None:
+    assert list(load_operations()["count"].parameters) == ["filter", "ids", "shares_codes_with", "code_level"]
+    for given in ({"k": 1}, {"offset": 1}, {"model": "bm25"}, {"query": "pump"}):
+        assert "unknown option" in check_problem(_search(live, given, "count"), 400)
+    for operation in ("facets", "explain"):
+        assert "unknown option" in check_problem(_search(live, {"query": "pump", "k": 1}, operation), 400)
+
+
+def test_values_of_facets_are_limited(tmp_path: Path) -> None:
+    """The most frequent ones are returned, with the number of all."""
+    with Index.create(tmp_path / "index") as index:
+        values = [["all", f"v{number:03}", *(["some"] if number % 2 else [])] for number in range(150)]
+        index.add([{"id": f"d{number}", "passages": ["a pump"], "metadata": {"x": x}} for number, x in enumerate(values)])
+    with LiveServer({"small": tmp_path / "index"}) as server:
+        everything = {"query": "pump", "documents": 1000}
+        for operation, name in (("facets", "fields"), ("search", "facets")):
+
+            def counted(most: int | None, operation: str = operation, name: str = name) -> Any:
+                body = {**everything, name: ["x"], **({} if most is None else {"values": most})}
+                answer = _search(server, body, operation).json()
+                return (answer["facets"] if operation == "search" else answer)["x"]
+
+            assert counted(2) == {"values": {"all": 150, "some": 75}, "distinct": 152}
+            assert len(counted(None)["values"]) == 100
+            assert len(counted(1000)["values"]) == 152
+            check_problem(_search(server, {**everything, name: ["x"], "values": 10**6}, operation), 400)
+
+
 def test_batches_are_limited(small_limits: LiveServer) -> None:
     assert _search(small_limits, {"queries": list("abcde"), "k": 10}, "search-many").status_code == 200
     assert "5 queries" in check_problem(_search(small_limits, {"queries": list("abcdef"), "k": 1}, "search-many"), 400)
@@ -72,6 +116,14 @@ def test_long_query_strings_are_refused(small_limits: LiveServer) -> None:
     assert web.get(f"{small_limits.url}/indexes/small/search?query={'x' * 1900}").status_code == 200
     check_problem(web.get(f"{small_limits.url}/indexes/small/search?query={'x' * 2000}"), 414)
     check_problem(web.get(f"{small_limits.url}/health?query={'x' * 2000}"), 414)
+
+
+@pytest.mark.parametrize(("length", "status"), [(2500, 414), (60_000, 414), (66_000, 400), (2_000_000, 431)])
+def test_the_parser_refuses_addresses_of_64_kb_first(small_limits: LiveServer, length: int, status: int) -> None:
+    """As the documentation says."""
+    answer = exchange(small_limits.port, head("GET", f"/indexes/small/search?query={'x' * length}", small_limits.port))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"POST" in answer
 
 
 def test_query_strings_with_many_parameters_are_refused(live: LiveServer) -> None:
@@ -185,8 +237,8 @@ def test_long_names_are_not_compared_with_all_others(live: LiveServer, monkeypat
     """An error suggests similar names, which must not take longer the longer the name is."""
     asked: list[int] = []
     monkeypatch.setattr("perikope.query.publications._alike", lambda snapshot, wanted, is_number: asked.append(len(wanted)) or [])
-    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 500}), 404)
-    check_problem(web.get(f"{live.url}/indexes/small/document", params={"id": "x" * 30_000}), 404)
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"document": "x" * 500}), 404)
+    check_problem(web.get(f"{live.url}/indexes/small/document", params={"document": "x" * 30_000}), 404)
     check_problem(_search(live, {"query": "pump", "shares_codes_with": "x" * 30_000}), 404)
     assert asked == [500]
 

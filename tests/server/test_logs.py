@@ -28,7 +28,7 @@ def _logged(index: Path, log: Log, stream: io.StringIO, failing: bool = False) -
         web.get(f"{path}/search", params={"query": f"magnetic {WORD}"})
         web.post(f"{path}/search", json={"query": f"magnetic {WORD}", "model": WORD})
         web.post(f"{path}/search", json={"query": "magnetic", "filter": [f"{WORD}=1"]})
-        web.get(f"{path}/document", params={"id": WORD})
+        web.get(f"{path}/document", params={"document": WORD})
         web.get(f"{server.url}/{WORD}")
         web.get(f"{path}/search?query={WORD}", headers=headers)
         web.get(f"{path}/search?query=pump", headers={"Authorization": "Bearer secret-of-both"})

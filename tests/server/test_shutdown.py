@@ -62,7 +62,7 @@ def test_signals_to_all_processes_are_left_to_the_server(folder: Path) -> None:
             time.sleep(0.1)
             readers = server.processes()["forked"]
             for pid in readers:
-                for number in (signal.SIGINT, signal.SIGTERM):
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     os.kill(pid, number)
             server.signal(signal.SIGINT)
             answer = read_all(connection)

@@ -76,7 +76,7 @@ def test_everybody_reads_and_tokens_write(open_reading: LiveServer) -> None:
     assert refused.headers["www-authenticate"] == "Bearer"
     assert _add(open_reading, "second", _as("both")).json()["added"] == 1
     # A commit is seen by the next request.
-    assert web.get(f"{open_reading.url}/indexes/second/document?id=new").status_code == 200
+    assert web.get(f"{open_reading.url}/indexes/second/document?document=new").status_code == 200
 
 
 def test_permissions_are_per_index(open_reading: LiveServer, closed: LiveServer) -> None:
@@ -90,7 +90,7 @@ def test_permissions_are_per_index(open_reading: LiveServer, closed: LiveServer)
 
 
 def test_reading_needs_a_token_on_request(closed: LiveServer) -> None:
-    for path in ("/indexes", "/indexes/first", "/indexes/first/search?query=pump", "/metrics", "/indexes/first/document?id=a"):
+    for path in ("/indexes", "/indexes/first", "/indexes/first/search?query=pump", "/metrics", "/indexes/first/document?document=a"):
         answer = web.get(f"{closed.url}{path}")
         check_problem(answer, 401)
         assert answer.headers["www-authenticate"] == "Bearer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -97,6 +98,10 @@ class BuildOptions:
     """The number of processes, at most four per core. None means one per core if the input is large, else one."""
     wait: float = 0.0
     """How long to wait until another writer releases the index, in seconds."""
+    skip_broken: bool = False
+    """Whether a file in a folder whose content is wrong, such as broken JSON Lines, is left out as a whole, like a file
+    that cannot be read. Documents that the index has of it stay. Otherwise such a file is an error. Files are parsed
+    twice for this."""
 
 
 def build(
@@ -240,6 +245,8 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
             select=select if sync else None,
         )
     )
+    if options.skip_broken:
+        sources = _sound(sources, found.skipped.append)
     how: dict[str, Any] = {
         "replace": options.replace or options.sync,
         "keeps": sync.keeps if sync else None,
@@ -262,6 +269,30 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
     for name in incomplete_files(found.unreadable, paths):
         writer.note_incomplete(name)
     return found
+
+
+def _sound(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None]) -> Iterator[Source]:
+    """Yield the sources whose content is right. Others are passed to `on_problem`, and no document of them is indexed.
+
+    A member of an archive is read into memory for this. The error of a file that cannot be read is left to the reading
+    that follows.
+    """
+    for source in sources:
+        try:
+            kept = source.carried()
+        except UnreadableFile as error:
+            on_problem(error.with_traceback(None))
+            continue
+        try:
+            with contextlib.suppress(UnreadableFile):
+                for _ in documents(kept):
+                    pass
+        except InputError as error:
+            if source.named:
+                raise
+            on_problem(UnreadableFile(error.reason, path=error.path or source.path, line=error.line))
+            continue
+        yield kept
 
 
 def _delete_outdated(writer: IndexWriter, sync: Sync, options: BuildOptions, found: _Found) -> None:

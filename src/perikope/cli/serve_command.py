@@ -37,7 +37,7 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
 
     An INDEX is a folder that `perikope index` made; NAME=INDEX gives it another name in addresses. Any other FOLDER is
     read into an index in the cache, and read again when its files change. Only programs on this machine reach the
-    server, unless --host says otherwise. Writing needs a token.
+    server, unless --host says otherwise. Writing needs a token. SIGHUP reads the file of tokens again.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     try:
         from perikope.server import gate
         from perikope.server.logs import Log
-        from perikope.server.running import Server, open_socket
+        from perikope.server.running import Server, ignore_reload, open_socket
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "uvicorn", "server") from None
     if new_token:
@@ -62,14 +62,14 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
         raise UsageError("give an index or a folder of documents to serve")
     settings = ServerSettings.of({name: value for name, value in given.items() if value not in (None, ())})
     _check_address(settings)
+    ignore_reload()
     listening = open_socket(settings)
     served = _served(paths)
     log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow)
     shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)
     address = f"unix socket {settings.socket}" if settings.socket else f"http://{shown}:{listening.getsockname()[1]}"
-    server = Server(settings, served, listening, log, lambda: _tell(served, address, opens and not settings.socket))
+    server = Server(settings, served, listening, address, log, lambda: _tell(served, address, opens and not settings.socket))
     server.gate()  # mistakes in the file of tokens are reported now
-    log.event("starting", note="the first start on a computer compiles kernels, for about a minute; perikope warmup does it in advance")
     server.run()
     return 0
 
@@ -89,9 +89,9 @@ def _check_address(settings: ServerSettings) -> None:
 
 
 def _served(paths: Iterable[str]) -> ServedIndexes:
-    """The indexes to serve. Folders of documents are read first."""
+    """The indexes to serve. Folders of documents are read when the server starts."""
     from perikope.index.reader import Snapshot
-    from perikope.server.folders import build_index, cached_index, is_index
+    from perikope.server.folders import cached_index, is_index
     from perikope.server.served import ServedIndex, ServedIndexes, name_of
 
     by_name: dict[str, ServedIndex] = {}
@@ -104,10 +104,7 @@ def _served(paths: Iterable[str]) -> ServedIndexes:
             Snapshot.open(path)  # an index that cannot be read is reported now
             by_name[name] = ServedIndex(name, path)
             continue
-        index = cached_index(path)
-        report = build_index(path, index)
-        click.echo(f"perikope: {path}: {report.documents} documents read into {index}", err=True)
-        by_name[name] = ServedIndex(name, index, path)
+        by_name[name] = ServedIndex(name, cached_index(path), path)
     return ServedIndexes(by_name)
 
 

@@ -154,12 +154,12 @@ class AsyncRemoteIndex:
 
     async def passage(self, name: str, *, around: int = 2) -> PassageView:
         """A passage or element, given by its name (`document#passage`), with heading path, source and neighbours."""
-        view: PassageView = await self._ask(any_question("passage", {"name": name, "around": around}))
+        view: PassageView = await self._ask(any_question("passage", {"passage": name, "around": around}))
         return view
 
     async def outline(self, id: str) -> DocumentTree:
         """The sections of a document with their titles, as a flat list of nodes that name their parents."""
-        tree: DocumentTree = await self._ask(any_question("outline", {"id": id}))
+        tree: DocumentTree = await self._ask(any_question("outline", {"document": id}))
         return tree
 
     async def landscape(

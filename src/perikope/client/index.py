@@ -178,12 +178,12 @@ class RemoteIndex:
 
     def passage(self, name: str, *, around: int = 2) -> PassageView:
         """A passage or element, given by its name (`document#passage`), with heading path, source and neighbours."""
-        view: PassageView = self._ask(any_question("passage", {"name": name, "around": around}))
+        view: PassageView = self._ask(any_question("passage", {"passage": name, "around": around}))
         return view
 
     def outline(self, id: str) -> DocumentTree:
         """The sections of a document with their titles, as a flat list of nodes that name their parents."""
-        tree: DocumentTree = self._ask(any_question("outline", {"id": id}))
+        tree: DocumentTree = self._ask(any_question("outline", {"document": id}))
         return tree
 
     def landscape(

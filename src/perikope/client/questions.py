@@ -14,6 +14,7 @@ from perikope.browse.signals import Node
 from perikope.client.address import ServerAddress
 from perikope.client.decoding import UnexpectedValue, decoder
 from perikope.client.failures import check_status, unreadable
+from perikope.client.warning import warn_of
 from perikope.core.checked_json import parse_json
 from perikope.core.errors import UsageError, unknown
 from perikope.document.tree import Document
@@ -21,8 +22,9 @@ from perikope.search.context import Context, TokenCounter, count_words
 from perikope.search.hits import RankedDocument
 from perikope.search.options import SearchOptions
 from perikope.server.routes import PREFIX, path_of
-from perikope.service.answers import ContextAnswer, ExplainedNode, SearchAnswer
+from perikope.service.answers import ContextAnswer, CountedValues, ExplainedNode, SearchAnswer
 from perikope.service.operations import READ, Operation, load_operations
+from perikope.service.reading import MOST_VALUES
 
 T = TypeVar("T")
 GENERATION = "perikope-generation"
@@ -152,12 +154,12 @@ def reasons_question(values: Mapping[str, Any], passage: str) -> Question[ScoreR
 
 def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:
     """The explanation of the score of a passage."""
-    return Question("explain", {**values, "passage": passage}, _node)
+    return Question("explain", {**_taken("explain", values), "passage": passage}, _node)
 
 
 def facets_question(values: Mapping[str, Any], names: tuple[str, ...]) -> Question[dict[str, dict[str, int]]]:
     """The numbers of candidate documents by the values of metadata fields."""
-    return Question("facets", {**values, "fields": names}, _same)
+    return Question("facets", {**_taken("facets", values), "fields": names, "values": MOST_VALUES}, _counts)
 
 
 def documents_question(values: Mapping[str, Any], method: str, k: int, offset: int) -> Question[list[RankedDocument]]:
@@ -174,7 +176,7 @@ def context_question(values: Mapping[str, Any], budget: int, tokens: TokenCounte
 
 def view_question(name: str, query: str, language: str) -> Question[Any]:
     """The question for a document."""
-    return any_question("document", {"id": name, "query": query, "language": language})
+    return any_question("document", {"document": name, "query": query, "language": language})
 
 
 def count_question(filter: Any, ids: Any, shares_codes_with: str, code_level: str) -> Question[Any]:
@@ -196,6 +198,21 @@ def add_question(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], rep
 def delete_question(ids: str | Iterable[str]) -> Question[Any]:
     """The request that deletes documents."""
     return any_question("delete", {"ids": [ids] if isinstance(ids, str) else list(ids)})
+
+
+def _taken(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a search that an operation takes. Others, such as `k`, have no effect on its answer."""
+    known = operation_named(operation).parameters
+    return {name: value for name, value in values.items() if name in known}
+
+
+def _counts(answer: Mapping[str, CountedValues]) -> dict[str, dict[str, int]]:
+    """The numbers of documents by field and value. Warns if a field has more values than a server returns."""
+    for field, counted in answer.items():
+        if counted.distinct > len(counted.values):
+            message = f"{field} has {counted.distinct} values, of which the {len(counted.values)} most frequent ones were sent"
+            warn_of([message], stacklevel=6)
+    return {field: dict(counted.values) for field, counted in answer.items()}
 
 
 def _same(answer: Any) -> Any:

@@ -155,8 +155,8 @@ class Whole(ValueKind):
         """Convert a text to the number or the word that it spells, and check it."""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))
         if not is_number and text not in self.words:
-            words = "".join(f", nor {word}" for word in self.words)
-            raise UsageError(f"{text!r} is not a whole number {_limits(self.range)}{words}")
+            words = "".join(f" or {word}" for word in self.words)
+            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {text!r:.20}")
         return self.check(name, int(text) if is_number else text)
 
     def schema(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ class Real(ValueKind):
         try:
             value = float(text)
         except ValueError:
-            raise UsageError(f"{text!r} is not a number") from None
+            raise UsageError(f"{name} must be a number, not {text!r:.20}") from None
         return self.check(name, value)
 
     def schema(self) -> dict[str, Any]:

@@ -154,7 +154,8 @@ class IndexWriter:
     def _open(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._builder = SegmentBuilder(snapshot.analyzer)
-        self._stamp = secrets.token_hex(4)
+        self.stamp = secrets.token_hex(4)
+        """A part of the names of all files of this writer, and of no others."""
         self._new: list[dict[str, Any]] = []
         self._written = 0
         # The documents added since the last commit: the number of each by id, and the file of each by number.
@@ -426,7 +427,7 @@ class IndexWriter:
         The paths of earlier writers must not be used again. A worker of a stopped writer may still be writing its
         segment, and files of a failed writer may remain because a reader has mapped them.
         """
-        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{self._stamp}-{worker}.columns"
+        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{self.stamp}-{worker}.columns"
 
     def __enter__(self) -> IndexWriter:
         return self

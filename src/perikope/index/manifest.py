@@ -38,6 +38,11 @@ class Manifest:
     """
 
     @property
+    def documents(self) -> int:
+        """The number of documents that are not deleted."""
+        return sum(segment["documents"] - segment.get("deleted", {}).get("documents", 0) for segment in self.segments)
+
+    @property
     def fingerprint(self) -> str:
         """A checksum of the content of the index, as eight hexadecimal digits."""
         content = json.dumps([self.analysis, self.language, [[s["checksum"], s.get("deleted", {}).get("checksum")] for s in self.segments]])
@@ -70,6 +75,12 @@ def load(folder: Path) -> Manifest:
         return manifest
     except (AttributeError, KeyError, TypeError, ValueError):
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
+
+
+def has_file_of(manifest: Manifest, stamp: str) -> bool:
+    """Whether a manifest names a file of the writer with this stamp, so that a commit of this writer was made."""
+    entries = (entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None)
+    return any(stamp in entry["file"].split("-") for entry in entries)
 
 
 def replace(folder: Path, manifest: Manifest) -> None:

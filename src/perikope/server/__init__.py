@@ -5,6 +5,7 @@
     handler.py     a process that runs operations: reads the request, runs it, writes the answer
     pool.py        the processes that read, and the queue in front of them
     writer.py      the process that writes, and the queue in front of it
+    ends.py        how a process ended, for the log
     served.py      the indexes of a server, and which commit is the last one of each
     folders.py     a folder of documents: its index in the cache, and changes of its files
     routes.py      from method and path to an operation

@@ -25,7 +25,7 @@ from perikope.server.pool import ReaderPool
 from perikope.server.problems import PAGE_POLICY, SECURITY_HEADERS, Refusal
 from perikope.server.problems import TYPE as PROBLEM_TYPE
 from perikope.server.protocol import ConnectionLimits
-from perikope.server.routes import PAGE, Route, find_route
+from perikope.server.routes import PAGE, STATES, Route, find_route
 from perikope.server.served import ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
@@ -63,8 +63,17 @@ class App:
         self.pages = page_files()
         self.metrics, self.cache = Metrics(), AnswerCache(settings.cache)
         self.bodies = BodyBudget(max(BODIES * settings.max_body, MOST_BODIES))
-        self.is_stopping = False
+        self.is_starting = self.is_stopping = False
         self._openapi: dict[tuple[str, ...], bytes] = {}
+        self._count_processes()
+
+    def _count_processes(self) -> None:
+        """Let `/metrics` have what the pool and the writer count."""
+        count, pool, writer = self.metrics.count, self.pool, self.writer
+        count("perikope_refused", "Requests that were refused because the queue was full.", lambda: {"": pool.counts.refused})
+        count("perikope_process_killed", "Readers that were ended because a request took too long.", lambda: {"": pool.counts.killed})
+        restarts = "Processes that ended and were replaced."
+        count("perikope_process_restarts", restarts, lambda: {"reader": pool.counts.restarts, "writer": writer.restarts}, "kind")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -104,6 +113,8 @@ class App:
         if request.method == "OPTIONS" and request.origin:
             return Answer(204, b"", headers={"access-control-allow-methods": "GET, POST", "access-control-allow-headers": "content-type"})
         route = request.route = find_route(request.method, request.path, self.operations, self.pages)
+        if self.is_starting and route.path not in (*STATES, PAGE):
+            raise Refusal(503, "the server is starting; try again later", {"Retry-After": "2"})
         if route.path:
             return await self._own(route, request)
         # Without the permission, a client does not learn which indexes there are.
@@ -211,22 +222,25 @@ class App:
 
     def _ready(self) -> Answer:
         broken = [name for name, index in self.served.by_name.items() if not index.is_readable]
-        if self.is_stopping or not self.pool.is_ready or broken:
-            why = "the server is shutting down" if self.is_stopping else "an index cannot be read" if broken else "no process is ready"
-            raise Refusal(503, why, {"Retry-After": "1"})
+        reasons = {
+            "the server is shutting down": self.is_stopping,
+            "the server is starting": self.is_starting,
+            "an index cannot be read": bool(broken),
+            "no process is ready": not self.pool.is_ready,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise Refusal(503, reason, {"Retry-After": "1"})
         return Answer(200, b'{"status":"ready"}')
 
     def _measured(self) -> bytes:
         metrics, pool = self.metrics, self.pool
         metrics.waiting.set(pool.waiting)
         metrics.writes_waiting.set(self.writer.waiting)
-        metrics.refused.set(pool.counts.refused)
-        metrics.killed.set(pool.counts.killed)
-        metrics.restarts.labels("reader").set(pool.counts.restarts)
-        metrics.restarts.labels("writer").set(self.writer.restarts)
         metrics.connections.set(self.limits.open)
+        self.served.look()
         for name, index in self.served.by_name.items():
-            metrics.commits.labels(name).set(index.generation)
+            metrics.commits.labels(name).set(index.commit)
         pids = {"server": os.getpid(), **{f"reader {i}": pid for i, pid in enumerate(pool.pids)}}
         metrics.observe_processes({**pids, "writer": self.writer.pid} if self.writer.pid else pids)
         return metrics.text()

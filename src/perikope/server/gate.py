@@ -30,6 +30,8 @@ from perikope.service.operations import READ, WRITE
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 MAX_TOKENS_FILE = 1 << 20
 ALL = "*"
+HEADER = "Authorization: Bearer TOKEN"
+"""The header with the token of a request, in messages."""
 _TOKEN_BYTES = 32
 
 
@@ -87,7 +89,7 @@ class Gate:
                 return ""
             if not self.tokens:
                 raise Refusal(403, "this server has no tokens, so nobody can write; the operator can make one with --new-token")
-            raise Refusal(401, "the request needs a token: send the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+            raise Refusal(401, f"the request needs a token: send the header {HEADER}", {"WWW-Authenticate": "Bearer"})
         if not (token.may(permission, index) or (permission == READ and self.open_reading)):
             raise Refusal(403, f"the token may not {permission} {'this index' if index else 'here'}")
         return token.name
@@ -105,10 +107,12 @@ class Gate:
         if not authorization:
             return None
         scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Refusal(401, f"the header Authorization must have a bearer token: {HEADER}", {"WWW-Authenticate": "Bearer"})
         digest = hashlib.sha256(secret.strip().encode("utf-8", "surrogateescape")).digest()
         # All tokens are compared, each in constant time, so that the time says nothing about them.
         found = [token for token in self.tokens if hmac.compare_digest(token.digest, digest)]
-        if scheme.lower() != "bearer" or not found:
+        if not found:
             raise Refusal(401, "the token is not known", {"WWW-Authenticate": 'Bearer error="invalid_token"'})
         return found[0]
 

@@ -25,17 +25,22 @@ from perikope.core.checkpoints import watched
 from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError
 from perikope.search.facade import Index
 from perikope.search.options import OPTIONS
+from perikope.search.recipes import load_recipe
 from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
-from perikope.service.operations import GivenOptions, load_operations
-from perikope.service.requests import read_body, read_query_string
+from perikope.service.operations import GivenOptions, Operation, load_operations
+from perikope.service.requests import naming_options, read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
 GRACE = 0.5
 """Seconds after the end of its time that a request may take to notice it, before its process is ended."""
+LEFT_TO_SERVER = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that only the process that speaks HTTP acts on. A terminal sends some of them to all processes."""
 PING = "ping"
 """What a process is asked to find out whether it lives."""
+PREPARED = "prepared"
+"""What a message says that comes before the answer to a change: the change is ready, and its commit begins."""
 
 
 class DeadlineExceeded(Exception):
@@ -68,11 +73,15 @@ class RequestLimits:
     k: int
     batch: int
 
-    def check(self, given: GivenOptions) -> None:
+    def check(self, operation: Operation, given: GivenOptions) -> None:
         """Raise `Refusal` if a request asks for too much."""
-        asked = int(given.search.get("k", OPTIONS["k"].default)) + int(given.search.get("offset", 0))
+        if "k" not in operation.searches:
+            return
+        recipe = load_recipe(given.own.recipe).options if given.own.recipe else {}
+        asked = sum(int(given.search.get(name, recipe.get(name, OPTIONS[name].default))) for name in ("k", "offset"))
         if asked > self.k:
-            raise Refusal(400, f"k and offset together must be at most {self.k} on this server, not {asked}")
+            hint = f"; recipe sets k to {recipe['k']}: give k too" if "k" in recipe and "k" not in given.search else ""
+            raise Refusal(400, f"k and offset together must be at most {self.k} on this server, not {asked}{hint}")
         queries = len(getattr(given.own, "queries", ()))
         if queries > self.batch:
             raise Refusal(400, f"a batch has at most {self.batch} queries on this server; divide it")
@@ -109,11 +118,12 @@ class Handler:
         try:
             operation = self.operations[meta["operation"]]
             given = read_query_string(operation, meta["query"]) if meta["method"] == "GET" else read_body(operation, body)
-            self.limits.check(given)
+            self.limits.check(operation, given)
             with watched(stages.begin):
                 stages.begin("open")
                 index = self.index(meta["index"], meta["generation"])
-                answer = operation.run(index, given)
+                with naming_options(given):
+                    answer = operation.run(index, given)
                 stages.begin("write")
             content = encode(answer)
             with contextlib.suppress(DeadlineExceeded):
@@ -204,8 +214,9 @@ def handle_requests(connection: socket.socket, folders: Mapping[str, str], limit
 
 def prepare_process() -> None:
     """Leave signals to the process that speaks HTTP, which ends this one by closing its connection."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    for name in LEFT_TO_SERVER:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
     warnings.simplefilter("ignore")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -13,6 +16,24 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 MOST_MODELS = 50
 """The most models that have their own latencies. Further ones are counted as `other`, since a client can invent names
 by changing parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptCounter(Collector):
+    """A counter whose numbers are read when Prometheus asks for them."""
+
+    name: str
+    help: str
+    read: Callable[[], Mapping[str, int]]
+    label: str = ""
+    """The name of its label; empty if it has none."""
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """The counter with its numbers."""
+        family = CounterMetricFamily(self.name, self.help, labels=[self.label] if self.label else [])
+        for value, number in self.read().items():
+            family.add_metric([value] if self.label else [], number)
+        yield family
 
 
 class Metrics:
@@ -35,14 +56,15 @@ class Metrics:
         self.cache_bytes = Gauge("perikope_cache_bytes", "Bytes of answers in the cache.", registry=self.registry)
         self.waiting = Gauge("perikope_waiting", "Requests that wait for a process.", registry=self.registry)
         self.writes_waiting = Gauge("perikope_writes_waiting", "Changes that wait for a commit.", registry=self.registry)
-        self.refused = Gauge("perikope_refused", "Requests that were refused because the queue was full.", registry=self.registry)
-        self.restarts = Gauge("perikope_process_restarts", "Processes that were replaced.", ["kind"], registry=self.registry)
-        self.killed = Gauge("perikope_process_killed", "Processes that were ended because a request took too long.", registry=self.registry)
-        self.commits = Gauge("perikope_index_generation", "Commits noticed since the start, by index.", ["index"], registry=self.registry)
+        self.commits = Gauge("perikope_index_generation", "Number of the last commit, by index.", ["index"], registry=self.registry)
         self.descriptors = Gauge("perikope_open_files", "Open files of a process.", ["process"], registry=self.registry)
         self.memory = Gauge("perikope_resident_bytes", "Memory of a process, shared memory included.", ["process"], registry=self.registry)
         self.connections = Gauge("perikope_connections", "Open connections of clients.", registry=self.registry)
         self._models: set[str] = set()
+
+    def count(self, name: str, help: str, read: Callable[[], Mapping[str, int]], label: str = "") -> None:
+        """Add a counter whose numbers are kept elsewhere. `read` returns them by the value of the label."""
+        self.registry.register(_KeptCounter(name, help, read, label))
 
     def observe_answer(self, facts: Mapping[str, object], model: str) -> None:
         """Count the steps of an answer that a process computed."""

@@ -29,7 +29,8 @@ PROBLEMS = {
     "421": "The server does not answer under this name.",
     "431": "The head of the request is too long.",
     "500": "The server failed, or an index is damaged.",
-    "503": "Too many requests are waiting, or the server is shutting down. `Retry-After` says when to try again.",
+    "503": "Too many requests are waiting, or the server is starting or shutting down; `Retry-After` says when to try again. "
+    "Or a change may have been made, which `detail` says.",
     "504": "The request took longer than the server allows.",
 }
 """The problems that any operation may answer with."""
@@ -101,9 +102,9 @@ def _of_server(problems: Mapping[str, Any]) -> dict[str, Any]:
             status,
             ("421", "403", "503"),
         ),
-        PREFIX: ("The names of the indexes that the request may read.", names, ("401", "403", "421")),
-        "/openapi.json": ("This document.", {"type": "object"}, ("421", "403")),
-        "/metrics": ("Numbers for Prometheus.", None, ("401", "403", "421")),
+        PREFIX: ("The names of the indexes that the request may read.", names, ("401", "403", "421", "503")),
+        "/openapi.json": ("This document.", {"type": "object"}, ("421", "403", "503")),
+        "/metrics": ("Numbers for Prometheus.", None, ("401", "403", "421", "503")),
     }
     paths = {}
     for path, (text, schema, statuses) in texts.items():

@@ -25,8 +25,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from perikope.core.errors import PerikopeError
+from perikope.server.ends import NO_REQUEST, REPEATED, OnEnd, ProcessEnd, answered_with, ignore_end
 from perikope.server.frames import Message, packed, receive_async
-from perikope.server.handler import DEADLINE, GRACE, PING
+from perikope.server.handler import DEADLINE, GRACE, PING, PREPARED
 from perikope.server.problems import Refusal
 
 STARTING = 120.0
@@ -99,12 +100,19 @@ class Process:
             return False
         return True
 
-    async def ask(self, meta: dict[str, Any], body: bytes) -> Message:
-        """Send a request and wait for the answer; raises `ConnectionError` if the process ends."""
+    async def ask(self, meta: dict[str, Any], body: bytes, on_prepared: Callable[[Message], None] | None = None) -> Message:
+        """Send a request and wait for the answer; raises `ConnectionError` if the process ends.
+
+        `on_prepared` gets the message that a process may send before its answer.
+        """
         try:
             self._writer.write(packed(meta, body))
             await self._writer.drain()
-            return await receive_async(self._reader)
+            message = await receive_async(self._reader)
+            if on_prepared is not None and PREPARED in message[0]:
+                on_prepared(message)
+                message = await receive_async(self._reader)
+            return message
         except (asyncio.IncompleteReadError, OSError):
             raise ConnectionError from None
 
@@ -113,6 +121,11 @@ class Process:
         with contextlib.suppress(ProcessLookupError, AttributeError, ValueError):
             self._process.kill()
         await self._end()
+
+    async def ended(self, kind: str, request: str) -> ProcessEnd:
+        """End the process unless it has ended; returns how it ended. `request` says what became of its request."""
+        await self.kill()
+        return ProcessEnd(kind, self.pid, self._process.exitcode, request)
 
     async def close(self, seconds: float) -> None:
         """Let the process end after what it is doing, and end it if it takes longer."""
@@ -157,9 +170,12 @@ class PoolCounts:
 class ReaderPool:
     """Processes that answer requests, and a queue."""
 
-    def __init__(self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int) -> None:
-        """A pool of `size` processes with the main function `main`; at most `waiting` requests wait."""
-        self._main, self._arguments, self.size, self._most = main, arguments, size, waiting
+    def __init__(self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int, on_end: OnEnd = ignore_end) -> None:
+        """A pool of `size` processes with the main function `main`; at most `waiting` requests wait.
+
+        `on_end` is called for each process that ends before the pool is closed.
+        """
+        self._main, self._arguments, self.size, self._most, self._on_end = main, arguments, size, waiting, on_end
         self._context = process_context()
         self._jobs: deque[QueuedRequest] = deque()
         self._tasks: list[asyncio.Task[None]] = []
@@ -233,7 +249,7 @@ class ReaderPool:
         while True:
             job = await self._next(number)
             if job is None:
-                await self._restart(number)
+                await self._restart(number, NO_REQUEST)
                 continue
             try:
                 await self._run(number, job)
@@ -280,7 +296,7 @@ class ReaderPool:
         """Let a process answer a request."""
         if job.tries and not await self._processes[number].is_well():
             self._again(job)
-            await self._restart(number)
+            await self._restart(number, NO_REQUEST)
             return
         left = job.ends - time.monotonic()
         if left <= 0:
@@ -295,14 +311,15 @@ class ReaderPool:
             # The client need not wait for the new process.
             if not job.answer.done():
                 job.answer.set_exception(Refusal(504, DEADLINE))
-            await self._restart(number)
+            await self._restart(number, answered_with(504))
             return
         except ConnectionError:
-            if job.tries < TRIES:
+            is_last = job.tries >= TRIES
+            if not is_last:
                 self._again(job)
             elif not job.answer.done():
                 job.answer.set_exception(Refusal(500, f"the request ended {TRIES} processes of the server; tell the operator"))
-            await self._restart(number)
+            await self._restart(number, answered_with(500) if is_last else REPEATED)
             return
         took = time.monotonic() - began
         self._seconds_per_job += 0.05 * (took - self._seconds_per_job)
@@ -316,11 +333,11 @@ class ReaderPool:
             self._jobs.appendleft(job)
             self._wake()
 
-    async def _restart(self, number: int) -> None:
-        """Replace a process. If that fails, try again, ever more slowly."""
+    async def _restart(self, number: int, request: str) -> None:
+        """Replace a process, whose request became `request`. If that fails, try again, ever more slowly."""
         self.counts.restarts += 1
         if (old := self._processes.pop(number, None)) is not None:
-            await old.kill()
+            self._on_end(await old.ended("reader", request))
         pause = 0.05
         while not self._closing and not await self._started(number):
             await asyncio.sleep(pause)

@@ -96,7 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP."""
-        self._refuse(Refusal(400, "the request is not HTTP/1.1"))
+        self._refuse(Refusal(400, "the request is not HTTP/1.1, or its address has 64 KB or more; send a long query with POST"))
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: the request is answered as if it had not asked for another protocol."""

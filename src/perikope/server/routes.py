@@ -13,6 +13,8 @@ PAGE = "page"
 """The path of a route to a file of the page."""
 OWN = ("/health", "/ready", "/metrics", "/openapi.json", PREFIX)
 """Paths that the server answers itself, with GET."""
+STATES = ("/health", "/ready")
+"""Paths that are answered while the server starts, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 import orjson
 import uvicorn
 
-from perikope.core.errors import UsageError
+from perikope.core.errors import PerikopeError, UsageError
 from perikope.server import folders
 from perikope.server.app import App
+from perikope.server.ends import ProcessEnd
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
 from perikope.server.handler import RequestLimits, handle_requests
 from perikope.server.logs import Log
@@ -31,10 +32,19 @@ from perikope.server.writer import Writer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """The signals that end a server in order."""
+RELOAD: signal.Signals | None = getattr(signal, "SIGHUP", None)
+"""The signal that lets a server read its file of tokens again; None if the system has no such signal."""
+STARTING = "folders are read, and the first start on a computer compiles kernels for a minute; perikope warmup does it in advance"
 SHUTDOWN = 30.0
 """Seconds that requests may take to finish after the server was told to end."""
 KEEP_ALIVE = 30
 """Seconds that a connection may stay open without a request."""
+
+
+def ignore_reload() -> None:
+    """Ignore the signal to read tokens again until the server handles it, since it would end the program."""
+    if RELOAD is not None:
+        signal.signal(RELOAD, signal.SIG_IGN)
 
 
 def open_socket(settings: ServerSettings) -> socket.socket:
@@ -80,10 +90,14 @@ class Server:
     settings: ServerSettings
     served: ServedIndexes
     listening: socket.socket
+    address: str
+    """The address under which the server is reached, for the log."""
     log: Log
     on_ready: Callable[[], None] = lambda: None
-    """Called when the server answers requests."""
+    """Called when requests can search."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _broken: dict[str, folders.BrokenFiles] = field(default_factory=dict)
+    """By index, the files of its folder that could not be read."""
 
     def run(self) -> None:
         """Serve until a signal says to end."""
@@ -97,16 +111,20 @@ class Server:
     async def serve(self) -> None:
         """Serve until a signal comes, then finish what is running."""
         settings, served = self.settings, self.served
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
-        pool = ReaderPool(handle_requests, (served.folders, limits), settings.processes, settings.waiting)
-        writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
+        connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
+        pool = ReaderPool(handle_requests, (served.folders, limits), settings.processes, settings.waiting, self._log_end)
+        writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout, self._log_end)
+        app = App(settings, served, self.gate(), pool, writer, self.log, connections)
+        self._handle_signals(app)
         try:
-            if await self._started(pool):
-                await self._serve(pool, writer)
+            async with self._listening(app, connections):
+                self.log.event("starting", address=self.address, note=STARTING)
+                if await self._started(pool):
+                    await self._serve(app, writer)
+                self.log.event("stopping", waiting=pool.waiting)
+                app.is_stopping = True
         finally:
             if settings.socket:
                 Path(settings.socket).unlink(missing_ok=True)
@@ -114,9 +132,42 @@ class Server:
             await pool.close(SHUTDOWN)
         self.log.event("stopped")
 
+    def _handle_signals(self, app: App) -> None:
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._stop.set)
+        if RELOAD is not None:
+            loop.add_signal_handler(RELOAD, self._read_tokens, app)
+
+    def _read_tokens(self, app: App) -> None:
+        """Read the file of tokens again. If it cannot be read, the tokens stay as they are."""
+        try:
+            if not self.settings.tokens:
+                raise UsageError("the server was started without --tokens")
+            app.gate = self.gate()
+        except PerikopeError as error:
+            self.log.event("tokens not read", error=str(error))
+        else:
+            self.log.event("tokens read", tokens=len(app.gate.tokens))
+
+    @contextlib.asynccontextmanager
+    async def _listening(self, app: App, connections: ConnectionLimits) -> AsyncIterator[None]:
+        """Answer requests in the block. At its end, take no new ones, and answer those that are there."""
+        app.is_starting = True
+        server = uvicorn_server(app, connections)
+        serving = asyncio.create_task(server.serve([self.listening]))
+        serving.add_done_callback(lambda _: self._stop.set())
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await serving
+
     async def _started(self, pool: ReaderPool) -> bool:
-        """Start the processes; False if a signal to end came first. The first start on a computer compiles kernels."""
-        starting, stopping = asyncio.create_task(pool.start()), asyncio.create_task(self._wait())
+        """Read folders and start the processes; False if a signal to end came first."""
+        starting, stopping = asyncio.create_task(self._prepare(pool)), asyncio.create_task(self._wait())
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             stopping.cancel()
@@ -127,26 +178,23 @@ class Server:
             await starting
         return False
 
-    async def _serve(self, pool: ReaderPool, writer: Writer) -> None:
-        """Serve until a signal comes, then answer the requests that are there."""
-        settings, served = self.settings, self.served
-        connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
-        app = App(settings, served, self.gate(), pool, writer, self.log, connections)
+    async def _prepare(self, pool: ReaderPool) -> None:
+        """Make the indexes of folders equal to them, then start the processes. The first start compiles kernels."""
+        for index in self.served.by_name.values():
+            if index.documents is not None:
+                report = await folders.build_elsewhere(index.documents, index.folder)
+                self._log_folder(index.name, report.documents, folders.problems_of(report))
+        await pool.start()
+
+    async def _serve(self, app: App, writer: Writer) -> None:
+        """Let requests search until a signal comes."""
+        served = self.served
         served.look()
-        stopping = asyncio.create_task(self._wait())
-        tasks = [stopping, asyncio.create_task(self._look())]
-        tasks += [asyncio.create_task(self._watch(name, writer)) for name in served.documents]
-        server = uvicorn_server(app, connections)
-        serving = asyncio.create_task(server.serve([self.listening]))
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        self.log.event("ready", workers=settings.processes, indexes=list(served.by_name), pid=os.getpid())
+        app.is_starting = False
+        tasks = [asyncio.create_task(self._look()), *(asyncio.create_task(self._watch(name, writer)) for name in served.documents)]
+        self.log.event("ready", workers=self.settings.processes, indexes=list(served.by_name), pid=os.getpid())
         self.on_ready()
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        self.log.event("stopping", waiting=pool.waiting)
-        app.is_stopping = True
-        server.should_exit = True
-        await serving
+        await self._wait()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -157,6 +205,15 @@ class Server:
         tokens, is_open = read_tokens(Path(settings.tokens), list(self.served.by_name)) if settings.tokens else ((), True)
         hosts = allowed_hosts(settings.host, settings.allow_host, is_socket=bool(settings.socket))
         return Gate(hosts, frozenset(settings.allow_origin), tokens, is_open)
+
+    def _log_end(self, end: ProcessEnd) -> None:
+        self.log.event("process ended", **end.facts())
+
+    def _log_folder(self, name: str, documents: int, problems: list[tuple[str, str]]) -> None:
+        """Write that a folder was read; a file that could not be read is named once, until it changes."""
+        self.log.event("folder read", index=name, documents=documents, skipped=len(problems))
+        for path, reason in self._broken.setdefault(name, folders.BrokenFiles()).new(problems):
+            self.log.event("file not read", index=name, file=path, error=reason)
 
     async def _wait(self) -> None:
         await self._stop.wait()
@@ -176,10 +233,11 @@ class Server:
             try:
                 facts, content = await writer.sync(name)
                 index.look()
+                answer = orjson.loads(content)
                 if facts["status"] == 200:
-                    self.log.event("folder read", index=name, **orjson.loads(content))
+                    self._log_folder(name, answer["documents"], [(path, reason) for path, reason in answer["problems"]])
                 else:
-                    self.log.event("folder not read", index=name, error=orjson.loads(content)["detail"])
+                    self.log.event("folder not read", index=name, error=answer["detail"])
             except Exception as error:
                 self.log.event("folder not read", index=name, error=str(error))
 

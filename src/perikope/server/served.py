@@ -8,6 +8,7 @@ program reaches every process without a restart, and one request sees one commit
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class ServedIndex:
     """The folder of documents that the index is kept equal to; None if it is changed by requests or other programs."""
     generation: int = 1
     """Grows whenever a commit is noticed."""
+    commit: int = 0
+    """The number of the last commit that could be read, as in answers."""
     _seen: tuple[int, ...] = ()
 
     def look(self) -> bool:
@@ -41,6 +44,8 @@ class ServedIndex:
             return False
         self._seen = seen
         self.generation += 1
+        with contextlib.suppress(PerikopeError):
+            self.commit = manifests.load(self.folder).generation
         return True
 
     @property

@@ -21,6 +21,16 @@ class CorrectedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedValues:
+    """The values of a metadata field among the candidate documents of a search."""
+
+    values: dict[str, int]
+    """The most frequent values, each with the number of documents that have it, most frequent first."""
+    distinct: int
+    """The number of different values, also of those that are not in `values`."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """The results of one search."""
 
@@ -34,8 +44,8 @@ class SearchAnswer:
     """The best passages, best first. Empty if `document_ranking` is given."""
     documents: tuple[RankedDocument, ...]
     """The best documents, best first, if `document_ranking` is given."""
-    facets: dict[str, dict[str, int]]
-    """For each requested metadata field, the number of candidate documents that have each value."""
+    facets: dict[str, CountedValues]
+    """The values of each requested metadata field among the candidate documents."""
     notes: tuple[str, ...]
     """Sentences for the user about what could not be done as requested."""
     warnings: tuple[str, ...]

@@ -1,11 +1,12 @@
 """Operations: what a server does on request.
 
-    @operation("count", CountRequest, Counted, example={"filter": ["year>=2010"]})
+    @operation("count", NoOptions, Counted, searches=CONDITIONS, example={"filter": ["year>=2010"]})
     def count(index: Index, asked: Asked) -> Counted:
         "The number of documents that satisfy all conditions."
 
-An operation declares its options and its answer as classes, and an example. If `searches` is true, it takes all options
-of a search too. The route `/indexes/{index}/count`, its entry in the OpenAPI document and its check derive from this.
+An operation declares its options and its answer as classes, and an example. `searches` lists the options of a search
+that it takes too: those that have an effect on its answer. The route `/indexes/{index}/count`, its entry in the OpenAPI
+document and its check derive from this.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 READ, WRITE = "read", "write"
 """What an operation needs the permission for."""
+RANKING = tuple(name for name, option in OPTIONS.items() if not option.local)
+"""The options of a search that a request may set."""
+SCORING = tuple(name for name in RANKING if name not in ("k", "offset"))
+"""Those that decide about candidates and scores, not about which results are returned."""
+CONDITIONS = ("filter", "ids", "shares_codes_with", "code_level")
+"""Those that are conditions on documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +55,15 @@ class Operation:
     help: str
     example: Mapping[str, Any]
     """Options of a request that works on the documents of `perikope demo`."""
-    searches: bool = False
-    """Whether the operation takes the options of a search."""
+    searches: tuple[str, ...] = ()
+    """The names of the options of a search that the operation takes."""
     permission: str = READ
     methods: tuple[str, ...] = ("GET", "POST")
 
     @property
     def parameters(self) -> dict[str, Option]:
-        """All options by name: those of the operation, then those of a search that a request may set."""
-        of_search = {name: option for name, option in OPTIONS.items() if not option.local} if self.searches else {}
-        return {**declared(self.options), **of_search}
+        """All options by name: those of the operation, then those of a search."""
+        return {**declared(self.options), **{name: OPTIONS[name] for name in self.searches}}
 
 
 OPERATIONS: dict[str, Operation] = {}
@@ -70,7 +76,7 @@ def operation(
     answer: Any,
     *,
     example: Mapping[str, Any],
-    searches: bool = False,
+    searches: tuple[str, ...] = (),
     permission: str = READ,
     methods: tuple[str, ...] = ("GET", "POST"),
 ) -> Callable[[F], F]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from perikope.browse.document_ranking import parse_method
@@ -37,6 +38,7 @@ from perikope.service.answers import (
     ContextAnswer,
     CorrectedQuery,
     Counted,
+    CountedValues,
     ExplainedNode,
     IndexSummary,
     ModelList,
@@ -44,12 +46,17 @@ from perikope.service.answers import (
     ModelSummary,
     SearchAnswer,
 )
-from perikope.service.operations import GivenOptions, operation
+from perikope.service.operations import CONDITIONS, RANKING, SCORING, GivenOptions, operation
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
 DOCUMENT, PASSAGE = "mc8-manual.md", "mc8-manual.md#@11"
 """The document and the passage of the examples, which `perikope demo` writes."""
+DOCUMENT_HELP = "The id of the document, or the publication number of a patent in any spelling."
+VALUES, MOST_VALUES = 100, 10_000
+"""How many values of a field are returned by default and at most."""
+VALUES_HELP = "Largest number of counted values per metadata field; the most frequent ones are returned."
+PASSAGE_HELP = "The name of the passage: document#passage, as in the hits of a search."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +94,7 @@ class SearchRequest(AskedOptions):
     """A search, with what is returned besides the hits."""
 
     facets: tuple[str, ...] = option((), Names(), "Metadata fields whose values are counted in all candidate documents.")
+    values: int = option(VALUES, Whole(Range(1, MOST_VALUES)), VALUES_HELP)
     document_ranking: str = option(
         "", Notation("perikope.browse.document_ranking:parse_method"),
         "Return documents, ranked by the scores of their passages: maxp, sump, firstp or meanp(n=3).",
@@ -94,7 +102,7 @@ class SearchRequest(AskedOptions):
     reasons: bool = option(False, Switch(), "Return what the score of each hit is made of: passage, titles, sections, document and so on.")
 
 
-@operation("search", SearchRequest, SearchAnswer, searches=True, example={"query": QUERY, "k": 3})
+@operation("search", SearchRequest, SearchAnswer, searches=RANKING, example={"query": QUERY, "k": 3})
 def search(index: Index, given: GivenOptions) -> SearchAnswer:
     """Search for the best passages."""
     return _answer(index, given.own.topic, given.own, given.search)
@@ -113,7 +121,7 @@ def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) 
         model=results.model,
         hits=() if asked.document_ranking else _hits(results),
         documents=_documents(results, asked, given) if asked.document_ranking else (),
-        facets={field: results.facets(field) for field in asked.facets},
+        facets=_facets(results, asked.facets, asked.values),
         notes=results.notes,
         warnings=tuple(map(str, complaints)),
         suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
@@ -148,7 +156,7 @@ class BatchRequest(Options):
     recipe: str = option("", Text(), "Take options from the recipe with this name. Options of the request take precedence.")
 
 
-@operation("search-many", BatchRequest, BatchAnswer, searches=True, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
+@operation("search-many", BatchRequest, BatchAnswer, searches=RANKING, example={"queries": [QUERY, "rotor"], "k": 1}, methods=("POST",))
 def search_many(index: Index, given: GivenOptions) -> BatchAnswer:
     """Search for several queries with the same options. One that cannot be searched for does not stop the others."""
     asked = SearchRequest.of({"recipe": given.own.recipe})
@@ -169,7 +177,7 @@ class ContextRequest(AskedOptions):
     around: int = option(AROUND, Whole(Range(0, 100)), "Number of neighbouring passages on either side of a hit, if they fit.")
 
 
-@operation("context", ContextRequest, ContextAnswer, searches=True, example={"query": QUERY, "budget": 200})
+@operation("context", ContextRequest, ContextAnswer, searches=RANKING, example={"query": QUERY, "budget": 200})
 def context(index: Index, given: GivenOptions) -> ContextAnswer:
     """The best passages as one text for a language model or a reader, within a budget of words."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, given.search)
@@ -182,10 +190,10 @@ def context(index: Index, given: GivenOptions) -> ContextAnswer:
 class ExplainRequest(AskedOptions):
     """A passage whose score is explained."""
 
-    passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    passage: str = option("", Text(), PASSAGE_HELP)
 
 
-@operation("explain", ExplainRequest, ExplainedNode, searches=True, example={"query": QUERY, "passage": PASSAGE})
+@operation("explain", ExplainRequest, ExplainedNode, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
 def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
@@ -197,7 +205,7 @@ def _explained(node: Node) -> ExplainedNode:
     return ExplainedNode(node.label, node.value, node.operation, node.slope, node.intercept, dict(node.origins), node.word, children)
 
 
-@operation("reasons", ExplainRequest, ScoreReasons, searches=True, example={"query": QUERY, "passage": PASSAGE})
+@operation("reasons", ExplainRequest, ScoreReasons, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
 def reasons(index: Index, given: GivenOptions) -> ScoreReasons:
     """What the score of a passage is made of: the values of its explanation, added up by text and by word."""
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
@@ -208,49 +216,49 @@ def reasons(index: Index, given: GivenOptions) -> ScoreReasons:
 class DocumentRequest(Options):
     """A document by its id."""
 
-    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+    document: str = option("", Text(), DOCUMENT_HELP)
     query: str = option("", Text(), "Highlight the words that match this query.")
     language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the query.")
 
 
-@operation("document", DocumentRequest, DocumentView, example={"id": DOCUMENT}, methods=("GET",))
+@operation("document", DocumentRequest, DocumentView, example={"document": DOCUMENT}, methods=("GET",))
 def document(index: Index, given: GivenOptions) -> DocumentView:
     """A document with its titles and passages in reading order."""
-    return view_document(index.snapshot, given.own.id, given.own.query, given.own.language)
+    return view_document(index.snapshot, given.own.document, given.own.query, given.own.language)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutlineRequest(Options):
     """A document by its id."""
 
-    id: str = option("", Text(), "The id of the document, or the publication number of a patent in any spelling.")
+    document: str = option("", Text(), DOCUMENT_HELP)
 
 
-@operation("outline", OutlineRequest, DocumentTree, example={"id": DOCUMENT}, methods=("GET",))
+@operation("outline", OutlineRequest, DocumentTree, example={"document": DOCUMENT}, methods=("GET",))
 def outline(index: Index, given: GivenOptions) -> DocumentTree:
     """The sections of a document with their titles, as a flat list of nodes that name their parents."""
-    return index.outline(given.own.id)
+    return index.outline(given.own.document)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageRequest(Options):
     """A passage by its name."""
 
-    name: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    passage: str = option("", Text(), PASSAGE_HELP)
     around: int = option(2, Whole(Range(0, 100)), "Number of neighbouring passages on either side.")
 
 
-@operation("passage", PassageRequest, PassageView, example={"name": PASSAGE}, methods=("GET",))
+@operation("passage", PassageRequest, PassageView, example={"passage": PASSAGE}, methods=("GET",))
 def passage(index: Index, given: GivenOptions) -> PassageView:
     """A passage with its heading path, its source and its neighbours."""
-    return index.passage(given.own.name, around=given.own.around)
+    return index.passage(given.own.passage, around=given.own.around)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandscapeRequest(AskedOptions):
     """A document whose places are compared with a query."""
 
-    document: str = option("", Text(), "The id of the document.")
+    document: str = option("", Text(), DOCUMENT_HELP)
     bins: int = option(BINS, Whole(Range(1, 10_000)), "Number of places of equal size that the document is cut into.")
     sigma: float = option(
         SIGMA, Real(Range(0.01, 1_000_000)), "How far the influence of a word reaches, in tokens: the width of a Gaussian."
@@ -303,16 +311,27 @@ class FacetsRequest(AskedOptions):
     """Metadata fields whose values are counted."""
 
     fields: tuple[str, ...] = option((), Names(), "The metadata fields.")
+    values: int = option(VALUES, Whole(Range(1, MOST_VALUES)), VALUES_HELP)
 
 
-@operation("facets", FacetsRequest, dict[str, dict[str, int]], searches=True, example={"query": QUERY, "fields": ["folder"]})
-def facets(index: Index, given: GivenOptions) -> dict[str, dict[str, int]]:
-    """For each field, the number of candidate documents of a search that have each value, most frequent first."""
+@operation("facets", FacetsRequest, dict[str, CountedValues], searches=SCORING, example={"query": QUERY, "fields": ["folder"]})
+def facets(index: Index, given: GivenOptions) -> dict[str, CountedValues]:
+    """For each field, its most frequent values among the candidate documents of a search."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
-    return {field: results.facets(field) for field in given.own.fields}
+    return _facets(results, given.own.fields, given.own.values)
 
 
-@operation("count", NoOptions, Counted, searches=True, example={"filter": ["folder=*"]})
+def _facets(results: Results, fields: tuple[str, ...], most: int) -> dict[str, CountedValues]:
+    """The `most` most frequent values of each field."""
+    counted = {}
+    for field in fields:
+        checkpoint("facets")
+        counts = results.facets(field)
+        counted[field] = CountedValues(dict(islice(counts.items(), most)), len(counts))
+    return counted
+
+
+@operation("count", NoOptions, Counted, searches=CONDITIONS, example={"filter": ["folder=*"]})
 def count(index: Index, given: GivenOptions) -> Counted:
     """The number of documents that satisfy the conditions of a search."""
     return Counted(count_documents(index.snapshot, SearchOptions.of(given.search)))

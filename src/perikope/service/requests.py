@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
 
-from perikope.core.errors import UsageError, unknown
+from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.options import Option
 from perikope.core.values import Lines, NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.service.operations import GivenOptions, Operation
@@ -28,8 +30,7 @@ def read_body(operation: Operation, body: bytes) -> GivenOptions:
         raise UsageError(f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise UsageError("the body must be a JSON object with the options of the operation")
-    known = operation.parameters
-    return _given(operation, {name: _from_json(known[name], value) if name in known else value for name, value in values.items()})
+    return _given(operation, {name: _from_json(option, values[name]) for name, option in _known(operation, values)})
 
 
 def _from_json(option: Option, value: Any) -> Any:
@@ -49,18 +50,63 @@ def read_query_string(operation: Operation, text: str) -> GivenOptions:
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
+    return _given(operation, {name: _from_text(option, values[name]) for name, option in _known(operation, values)})
+
+
+def _known(operation: Operation, given: Mapping[str, Any]) -> list[tuple[str, Option]]:
+    """The options that are given, with their names. Raises `UsageError` if the operation lacks one of them."""
     known = operation.parameters
-    return _given(operation, {name: _from_text(known[name], texts) if name in known else texts for name, texts in values.items()})
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, known)
+    return [(name, known[name]) for name in given]
 
 
 def _given(operation: Operation, values: Mapping[str, Any]) -> GivenOptions:
-    known = operation.parameters
-    for name in values:
-        if name not in known:
-            raise unknown("option", name, known)
-    own = {name: value for name, value in values.items() if name in operation.options.__dataclass_fields__}
-    search = {name: known[name].check(value) for name, value in values.items() if name not in own}
-    return GivenOptions(operation.options.of(own), search)
+    checked = {}
+    for name, option in _known(operation, values):
+        with _named(name):
+            checked[name] = option.check(values[name])
+    own = {name: value for name, value in checked.items() if name in operation.options.__dataclass_fields__}
+    return GivenOptions(operation.options.of(own), {name: value for name, value in checked.items() if name not in own})
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Let every error about the value of an option name the option."""
+    try:
+        yield
+    except (UsageError, InputError) as error:
+        message = error.reason if isinstance(error, InputError) else str(error)
+        raise UsageError(message if _names(message, name) else f"{name}: {message}") from None
+
+
+def _names(message: str, option: str) -> bool:
+    """Whether a message has the name of an option, apart from quoted values."""
+    return re.search(rf"\b{option}\b", re.sub(r"'.*?'", "", message)) is not None
+
+
+@contextlib.contextmanager
+def naming_options(given: GivenOptions) -> Iterator[None]:
+    """Let an error that repeats the value of one option name this option, if it does not.
+
+    Only the index knows whether a value such as a metadata field exists, so such an error comes from the search, which
+    does not know where the value was given.
+    """
+    try:
+        yield
+    except UsageError as error:
+        values = {**given.own.changed(), **given.search}
+        named = [name for name, value in values.items() if any(repr(text) in str(error) for text in _texts(value))]
+        if len(named) != 1 or _names(str(error), named[0]):
+            raise
+        raise type(error)(f"{named[0]}: {error}") from None
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in the value of an option."""
+    items = [value] if isinstance(value, str) else value if isinstance(value, (tuple, Mapping)) else ()
+    return [item for item in items if isinstance(item, str)]
 
 
 def _from_text(option: Option, texts: Sequence[str]) -> Any:
