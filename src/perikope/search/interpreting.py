@@ -40,7 +40,7 @@ class Interpretation:
     """What a text in a search box means."""
 
     kind: KindOfQuery
-    """`words`, `boolean`, `patent` (a publication number), `claims` (a pasted claim), `passage` (a name or citation)."""
+    """`words`, `boolean`, `patent` (a number), `claims` (a pasted claim), or `passage` (a name or citation)."""
     options: dict[str, Any]
     """The options of a search for the text, such as `query` and `syntax`, or `patent`, or `claims`."""
     document: str = ""

@@ -185,7 +185,7 @@ export interface IndexSummary {
 
 /** What a text in a search box means. */
 export interface Interpretation {
-  /** `words`, `boolean`, `patent` (a publication number), `claims` (a pasted claim), `passage` (a name or citation). */
+  /** `words`, `boolean`, `patent` (a number), `claims` (a pasted claim), or `passage` (a name or citation). */
   kind: "words" | "boolean" | "patent" | "claims" | "passage";
   /** The options of a search for the text, such as `query` and `syntax`, or `patent`, or `claims`. */
   options: Record<string, any>;
