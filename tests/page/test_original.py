@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from perikope.build.indexing import BuildOptions, build
-from perikope.server.handler import Handler, RequestLimits
-from perikope.server.settings import ServerSettings
 from tests.page.hostile import write_hostile
-from tests.server.support import LiveServer, PoolHere
+from tests.server.support import LiveServer
 
 OPEN = """async (passage) => {
   const [{ openOriginal }, { Api }, texts] = await Promise.all(["original", "api", "texts"].map((name) => import(`/page/${name}.js`)));
@@ -26,11 +24,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     write_hostile(folder / "index", folder / "docs")
     (folder / "docs" / "long.txt").write_text("\n\n".join(f"Paragraph {number} of the pump." for number in range(3000)), "utf-8")
     build(str(folder / "index"), [str(folder / "docs")], BuildOptions(sync=True))
-    settings = ServerSettings.of({})
-    pool = PoolHere({"files": str(folder / "index")}, settings)
-    limits = RequestLimits(settings.max_k, settings.max_batch)
-    pool.handler = Handler({"files": str(folder / "index")}, limits, {"files": str(folder / "docs")})
-    with LiveServer({"files": folder / "index"}, pool=pool) as server:
+    with LiveServer({"files": folder / "index"}, originals=str(folder / "docs")) as server:
         yield server
 
 
