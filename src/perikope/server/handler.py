@@ -22,7 +22,7 @@ import orjson
 
 from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
-from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError
+from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError, UnreadableQuery
 from perikope.search.facade import Index
 from perikope.search.options import OPTIONS
 from perikope.search.recipes import load_recipe
@@ -30,6 +30,7 @@ from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
 from perikope.service.operations import GivenOptions, Operation, load_operations
+from perikope.service.originals import originals_in
 from perikope.service.requests import naming_options, read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
@@ -92,9 +93,12 @@ class RequestLimits:
 class Handler:
     """Runs operations on indexes, which it opens when they are first asked for."""
 
-    def __init__(self, folders: Mapping[str, str], limits: RequestLimits) -> None:
-        """Handle requests for indexes, given by name with their folders."""
-        self.folders, self.limits, self.operations = dict(folders), limits, load_operations()
+    def __init__(self, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None) -> None:
+        """Handle requests for indexes, given by name with their folders.
+
+        `originals` has the folders of documents whose files requests may read, by the name of the index.
+        """
+        self.folders, self.limits, self.operations, self.originals = dict(folders), limits, load_operations(), dict(originals or {})
         self._open: dict[str, tuple[int, Index]] = {}
 
     def index(self, name: str, generation: int) -> Index:
@@ -119,7 +123,7 @@ class Handler:
             operation = self.operations[meta["operation"]]
             given = read_query_string(operation, meta["query"]) if meta["method"] == "GET" else read_body(operation, body)
             self.limits.check(operation, given)
-            with watched(stages.begin):
+            with watched(stages.begin), originals_in(self.originals.get(meta["index"], "")):
                 stages.begin("open")
                 index = self.index(meta["index"], meta["generation"])
                 with naming_options(given):
@@ -182,7 +186,8 @@ def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) ->
     if isinstance(error, PerikopeError) and not incident:
         # The file of an error is one of the server, since requests cannot name files.
         message = error.reason if isinstance(error, InputError) else str(error)
-        return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders))
+        place = (error.start, error.end) if isinstance(error, UnreadableQuery) else None
+        return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders), place=place)
     if isinstance(error, MemoryError):
         return Refusal(503, f"the server has too little memory for this request (incident {incident})", {"Retry-After": "1"})
     what = "the index cannot be read" if isinstance(error, (IndexFormatError, OSError)) else "the server failed"
@@ -197,10 +202,12 @@ def without_paths(message: str, folders: Mapping[str, str]) -> str:
     return message
 
 
-def handle_requests(connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits) -> None:
+def handle_requests(
+    connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None
+) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
-    handler = Handler(folders, limits)
+    handler = Handler(folders, limits, originals)
     for name in folders:
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):

@@ -23,8 +23,10 @@ from perikope.search.context import AROUND, BUDGET
 from perikope.search.explaining import explain
 from perikope.search.facade import Index
 from perikope.search.hits import RankedDocument
+from perikope.search.interpreting import Interpretation, interpret
 from perikope.search.landscape import BINS, SIGMA, Landscape
 from perikope.search.options import SYNTAXES, SearchOptions
+from perikope.search.original_files import OriginalLines, original_lines
 from perikope.search.outline import DocumentTree
 from perikope.search.passage_view import PassageView
 from perikope.search.recipes import load_recipe, resolve_options
@@ -47,6 +49,7 @@ from perikope.service.answers import (
     SearchAnswer,
 )
 from perikope.service.operations import CONDITIONS, RANKING, SCORING, GivenOptions, operation
+from perikope.service.originals import folder_of_originals, has_originals
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
@@ -255,6 +258,19 @@ def passage(index: Index, given: GivenOptions) -> PassageView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OriginalRequest(Options):
+    """A passage whose file is read."""
+
+    passage: str = option("", Text(), "The name of the passage: document#passage, or the id of a document.")
+
+
+@operation("original", OriginalRequest, OriginalLines, example={"passage": PASSAGE}, methods=("GET",))
+def original(index: Index, given: GivenOptions) -> OriginalLines:
+    """The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals."""
+    return original_lines(index, given.own.passage, folder_of_originals())
+
+
+@dataclass(frozen=True, kw_only=True)
 class LandscapeRequest(AskedOptions):
     """A document whose places are compared with a query."""
 
@@ -289,6 +305,20 @@ class SuggestRequest(Options):
 def suggest(index: Index, given: GivenOptions) -> tuple[SuggestedWord, ...]:
     """Words of the index that complete the last word of a text, most frequent first."""
     return index.suggest(given.own.prefix, k=given.own.k, language=given.own.language)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterpretRequest(Options):
+    """A text in a search box."""
+
+    text: str = option("", Text(), "The text that a user has written or pasted.")
+    language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the text.")
+
+
+@operation("interpret", InterpretRequest, Interpretation, example={"text": "EP9130000B1, claim 1"})
+def interpretation(index: Index, given: GivenOptions) -> Interpretation:
+    """What a text in a search box means: words, a Boolean query, a patent, a pasted claim, or the name of a passage."""
+    return interpret(index.snapshot, given.own.text, given.own.language)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,7 +376,7 @@ def summary(index: Index, given: GivenOptions) -> IndexSummary:
         documents=info.documents, passages=info.passages, language=info.language, languages=dict(info.languages),
         parts=dict(info.parts), tags=dict(info.tags), fields={field.name: field.documents for field in info.fields},
         stores={store.name: store.kind for store in info.stores}, tables={table.name: table.kind for table in info.tables},
-        model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint,
+        model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint, originals=has_originals(),
     )  # fmt: skip
 
 
