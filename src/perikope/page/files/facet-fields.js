@@ -1,0 +1,47 @@
+/** Which metadata fields of an index are facets, and of which kind. */
+
+import { frequentValues } from "./asking.js";
+
+/** @typedef {"date" | "number" | "code" | "text"} Kind */
+/** @typedef {{name: string, kind: Kind, top: number}} Field */
+
+const CODES = new Set(["ipc", "ipcr", "cpc", "ecla"]);
+const DATE = /^\d{4}(-\d\d(-\d\d)?)?$/;
+/** @type {Record<Kind, number>} */
+const ORDER = { date: 0, code: 1, number: 2, text: 3 };
+
+/**
+ * The facets of an index, in the order in which they are shown. A field whose values are all different is none: it
+ * identifies documents.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {{documents: number, fields: Record<string, number>}} summary
+ * @returns {Promise<Field[]>}
+ */
+export async function facetFields(api, summary) {
+  const names = Object.keys(summary.fields);
+  const fields = await Promise.all([...names, "folder"].map((name) => fieldOf(api, name, summary.documents)));
+  return fields.filter((field) => field !== null).sort((one, other) => ORDER[one.kind] - ORDER[other.kind] || other.top - one.top);
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {string} name
+ * @param {number} documents
+ * @returns {Promise<Field | null>}
+ */
+async function fieldOf(api, name, documents) {
+  // An index of documents without files has no folders.
+  const counts = await frequentValues(api, name).catch(() => ({}));
+  const values = Object.keys(counts), top = Math.max(0, ...Object.values(counts));
+  if (values.length < 2) return null;
+  const kind = CODES.has(name) ? "code" : kindOf(values);
+  const isIdentifier = top < 2 && (kind === "text" || kind === "number") && documents > 1;
+  return isIdentifier ? null : { name, kind, top };
+}
+
+/** @param {string[]} values @returns {Kind} */
+function kindOf(values) {
+  if (values.every((value) => DATE.test(value) && Number(value.slice(0, 4)) >= 1000 && Number(value.slice(0, 4)) < 2200)) return "date";
+  return values.every((value) => /^-?\d+(\.\d+)?$/.test(value)) ? "number" : "text";
+}
