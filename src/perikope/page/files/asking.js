@@ -6,39 +6,15 @@
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./api.js").Api} Api */
 
-/**
- * How the server reads a text of the search box.
- *
- * @typedef {object} Reading
- * @property {string} kind `words`, `boolean`, `patent`, `claims` or `passage`
- * @property {string} [document] the document that the text names
- * @property {string} [passage] the passage that the text names, within its document
- * @property {string} [problem] what is wrong with a Boolean query
- * @property {number | null} [start] the first character that is wrong
- * @property {number | null} [end] the end of what is wrong (exclusive)
- */
+/** How the server reads a text of the search box. @typedef {import("./types.js").Interpretation} Reading */
 
 /** @type {Reading} */
-export const WORDS = Object.freeze({ kind: "words" });
+export const WORDS = Object.freeze({ kind: "words", options: {}, document: "", passage: "", missing: "", problem: null });
 
 /** The number of hits that are asked for at once. */
 export const PAGE = 20;
 /** The largest number of hits that are asked for in all, as the server limits it by default. */
 export const MOST = 1000;
-
-/**
- * The options that say what is searched for.
- *
- * @param {State} state
- * @param {Reading} reading
- * @returns {Record<string, unknown>}
- */
-export function asked(state, reading) {
-  const text = state.query.trim();
-  if (reading.kind === "patent") return { patent: reading.document || text };
-  if (reading.kind === "claims") return { claims: text };
-  return reading.kind === "boolean" ? { query: text, syntax: "boolean" } : { query: text };
-}
 
 /**
  * The options of a search.
@@ -50,7 +26,7 @@ export function asked(state, reading) {
  */
 export function searchOptions(state, reading, { model = state.model, k = PAGE, offset = 0 } = {}) {
   const one_per = state.group === "document" ? ["document"] : state.group ? [`metadata.${state.group}`, "document"] : undefined;
-  return { ...asked(state, reading), model, filter: list(state.filters), one_per, k, offset: offset || undefined, reasons: true };
+  return { ...reading.options, model, filter: list(state.filters), one_per, k, offset: offset || undefined, reasons: true };
 }
 
 /**
@@ -65,7 +41,7 @@ export function searchOptions(state, reading, { model = state.model, k = PAGE, o
  */
 export function groupOptions(state, reading, document, condition, k) {
   const filter = list(condition ? [...state.filters, condition] : state.filters);
-  return { ...asked(state, reading), model: state.model, filter, ids: condition ? undefined : [document], k, reasons: true };
+  return { ...reading.options, model: state.model, filter, ids: condition ? undefined : [document], k, reasons: true };
 }
 
 /**
@@ -78,11 +54,11 @@ export function groupOptions(state, reading, document, condition, k) {
  * @returns {Record<string, unknown>}
  */
 export function facetOptions(state, reading, fields, filters) {
-  return { ...asked(state, reading), filter: list(filters), fields: list(fields), level: "subclass" };
+  return { ...reading.options, filter: list(filters), fields: list(fields), level: "subclass" };
 }
 
 /**
- * How the server reads a text.
+ * How the server reads a text: as words, a Boolean query, the number of a patent, …
  *
  * @param {Api} api
  * @param {string} text
@@ -128,7 +104,7 @@ export function frequentValues(api, field) {
  * @returns {Promise<import("./score-bar.js").Reasons>}
  */
 export function reasonsOf(api, state, reading, model, passage, signal) {
-  return api.ask("reasons", { ...asked(state, reading), model, filter: list(state.filters), passage }, signal);
+  return api.ask("reasons", { ...reading.options, model, filter: list(state.filters), passage }, signal);
 }
 
 /** @template T @param {readonly T[]} values */

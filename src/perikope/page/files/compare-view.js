@@ -2,7 +2,7 @@
 
 import { searchOptions, reasonsOf } from "./asking.js";
 import { ApiError } from "./api.js";
-import { fill, h, svg } from "./dom.js";
+import { fill, GIVEN, h, svg } from "./dom.js";
 import { excerpt } from "./excerpt.js";
 import { percent, score } from "./format.js";
 import { nameOf, reasonsByName } from "./search.js";
@@ -19,9 +19,9 @@ const SHOWN = 12, KNOWN = 60;
 
 export class CompareView extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
   /** @type {[Ranking, Ranking] | null} */
   #rankings = null;
   /** @type {Map<string, Ranking>} */

@@ -2,7 +2,7 @@
 
 import { facetOptions } from "./asking.js";
 import { chosenValues, limits, without, withLimits, withValues } from "./conditions.js";
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { count } from "./format.js";
 import { bars, rangeFacet } from "./range-facet.js";
 import { printable } from "./shown.js";
@@ -17,9 +17,9 @@ const OPEN = 4;
 
 export class FacetPanel extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
   /** @type {Field[]} */
   #fields = [];
   /** @type {Map<string, Record<string, number>>} */

@@ -1,6 +1,6 @@
 /** The top of the page: name, search box, choice of the index, panels, theme and language. */
 
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { command } from "./keys.js";
 import { printable } from "./shown.js";
@@ -10,9 +10,9 @@ import { nextTheme, theme } from "./theme.js";
 
 export class HeaderBar extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** The search box. @type {HTMLElement} */
-  box;
+  box = GIVEN;
   /** @type {string[]} */
   #names = [];
   #index = h("span", { class: "index-choice" });

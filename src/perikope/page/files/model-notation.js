@@ -1,22 +1,7 @@
 /** Models as texts, such as `bm25(k1=1.5)`: reading, writing, and the range of a slider for each parameter. */
 
-/**
- * @typedef {object} Parameter
- * @property {string} name
- * @property {any} default
- * @property {string} help
- * @property {number | null} low
- * @property {number | null} high
- * @property {any[]} choices values that are tried by `perikope tune`, or all values of a parameter that has few
- */
-
-/**
- * @typedef {object} Model
- * @property {string} name
- * @property {string} help
- * @property {Parameter[]} parameters
- * @property {boolean} needs_store
- */
+/** @typedef {import("./types.js").ModelSummary} Model */
+/** @typedef {import("./types.js").ModelParameter} Parameter */
 
 /**
  * The name of a model, and its parameters as they are written.

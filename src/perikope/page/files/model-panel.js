@@ -1,6 +1,6 @@
 /** The choice of a model, with a slider for each of its parameters. Hits are ranked again while a slider is dragged. */
 
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { score } from "./format.js";
 import { control, readModel, scale, writeModel, written } from "./model-notation.js";
 import { t } from "./texts.js";
@@ -11,7 +11,7 @@ import { t } from "./texts.js";
 
 export class ModelPanel extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {Model[]} */
   models = [];
   /** What the index contains. @type {Summary} */

@@ -2,7 +2,7 @@
 
 import { groupOptions } from "./asking.js";
 import { writeCondition } from "./conditions.js";
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { excerpt } from "./excerpt.js";
 import { count, day, score } from "./format.js";
 import { icon } from "./icons.js";
@@ -26,11 +26,11 @@ const FURTHER = 10;
  */
 export class ResultItem extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
   /** @type {Hit} */
-  hit;
+  hit = GIVEN;
   /** Whether the hit stands for its group, whose other passages can be shown. */
   isGroup = false;
   /** Whether languages are shown, since there are several. */

@@ -1,6 +1,6 @@
 /** The hits of the current search, with more on scrolling. Hits that stay only move, so that the eye can follow them. */
 
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { count } from "./format.js";
 import { nameOf } from "./search.js";
 import { printable } from "./shown.js";
@@ -13,9 +13,9 @@ const RESULT_COMMANDS = new Set(["open", "explain", "neighbors", "keep", "discar
 
 export class ResultList extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
   /** Whether the index has several languages. */
   showsLanguage = false;
   /** In which list of the user a hit is. @type {(name: string) => string} */

@@ -1,6 +1,6 @@
 /** The line above the hits: conditions, grouping, the model, the meaning of the colours, and export. */
 
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { command } from "./keys.js";
 import { readCondition } from "./conditions.js";
@@ -13,9 +13,9 @@ const FORMATS = /** @type {const} */ (["csv", "xlsx", "json", "ris"]);
 
 export class ResultTools extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
   /** Metadata fields that hits can be grouped by. @type {string[]} */
   #groups = [];
   #chips = h("ul", { class: "chips", "aria-label": t.facets.active });

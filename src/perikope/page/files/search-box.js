@@ -4,9 +4,10 @@
  */
 
 import { suggest } from "./asking.js";
-import { fill, h } from "./dom.js";
+import { fill, GIVEN, h } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
+import { splitName } from "./names.js";
 import { printable } from "./shown.js";
 import { t } from "./texts.js";
 
@@ -17,9 +18,9 @@ const LONGEST = 200;
 
 export class SearchBox extends HTMLElement {
   /** @type {import("./state.js").Store} */
-  store;
+  store = GIVEN;
   /** @type {import("./search.js").Search} */
-  search;
+  search = GIVEN;
 
   #box = h("textarea", {
     id: "search-box", rows: 1, spellcheck: false, autocomplete: "off", autocapitalize: "off", placeholder: t.search.placeholder, dir: "auto",
@@ -192,21 +193,23 @@ export class SearchBox extends HTMLElement {
   // What the server says about the text
 
   #showAnswer() {
-    const { problem, answer, reading, isRunning } = this.search;
+    const { problem, answer, isRunning } = this.search;
     if (isRunning) return;
     this.#showProblem(problem?.status === 400 ? problem : null);
     const corrected = answer && !problem ? answer.suggestions.query : "";
     fill(this.#below,
       corrected && h("p", { class: "did-you-mean" }, t.search.didYouMean, " ",
         h("button", { class: "inline-button", type: "button", onclick: () => this.store.change({ query: corrected }) }, printable(corrected))),
-      !problem && answer && reading.kind !== "words" && this.#reading());
+      !problem && answer && this.#reading());
   }
 
+  /** How the text was read, if not as words, and the document that it names. */
   #reading() {
-    const { kind, document: id, passage } = this.search.reading;
-    const text = t.search.readings[/** @type {keyof typeof t.search.readings} */ (kind)];
-    return h("p", { class: "reading" }, text, id && " ",
-      id && h("button", { class: "inline-button", type: "button", onclick: () => this.store.change({ document: id, passage: passage ?? "" }) }, t.search.open(printable(id))));
+    const { kind, document: id, passage, missing } = this.search.reading;
+    const text = missing ? t.search.missing(missing) : kind === "words" ? "" : t.search.readings[kind];
+    return text && h("p", { class: "reading" }, text, id && " ", id && h("button", {
+      class: "inline-button", type: "button", onclick: () => this.store.change({ document: id, passage: splitName(passage)[1] }),
+    }, t.search.open(printable(id))));
   }
 
   /** @param {import("./api.js").ApiError | null} problem */

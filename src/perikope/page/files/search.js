@@ -2,35 +2,16 @@
 
 import { ApiError } from "./api.js";
 import { interpret, MOST, PAGE, searchOptions, WORDS } from "./asking.js";
+import { passageName } from "./names.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./asking.js").Reading} Reading */
 /** @typedef {import("./score-bar.js").Reasons} Reasons */
 
-/**
- * A hit, as the server sends it.
- *
- * @typedef {object} Hit
- * @property {number} rank
- * @property {number} score
- * @property {string} document
- * @property {string} passage
- * @property {string} title
- * @property {string[]} path
- * @property {string} text
- * @property {[number, number][]} highlights
- * @property {string} part
- * @property {string} tag
- * @property {string} language
- * @property {string} before
- * @property {string} after
- * @property {Record<string, any>} metadata
- * @property {string} source
- * @property {string} citation
- */
+/** @typedef {import("./types.js").Hit} Hit */
 
 /** The name of a hit: `document#passage`. @param {Hit} hit */
-export const nameOf = (hit) => `${hit.document}#${hit.passage}`;
+export const nameOf = (hit) => passageName(hit.document, hit.passage);
 
 /** The parts of the state that change the hits. */
 const ASKED = /** @type {const} */ (["index", "query", "filters", "group", "model"]);
@@ -98,7 +79,7 @@ export class Search extends EventTarget {
     if (!isReranked) this.#show({});
     try {
       const reading = await this.#interpret(state.query, signal);
-      if (reading.problem) throw new ApiError(400, reading.problem, { start: reading.start ?? undefined, end: reading.end ?? undefined });
+      if (reading.problem) throw new ApiError(400, reading.problem.detail, reading.problem);
       const started = performance.now();
       const answer = await this.api.ask("search", searchOptions(state, reading), signal);
       const took = performance.now() - started;
