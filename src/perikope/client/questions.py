@@ -149,9 +149,9 @@ def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:
     return Question("explain", {**values, "passage": passage}, _node)
 
 
-def facets_question(values: Mapping[str, Any], names: tuple[str, ...]) -> Question[dict[str, dict[str, int]]]:
-    """The numbers of candidate documents by the values of metadata fields."""
-    return Question("facets", {**values, "fields": names}, _same)
+def facets_question(values: Mapping[str, Any], names: tuple[str, ...], level: str = "full") -> Question[dict[str, dict[str, int]]]:
+    """The numbers of candidate documents by the values of metadata fields, with classification codes at a level."""
+    return Question("facets", {**values, "fields": names, "level": level}, _same)
 
 
 def documents_question(values: Mapping[str, Any], method: str, k: int, offset: int) -> Question[list[RankedDocument]]:

@@ -13,6 +13,7 @@ from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
 from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Text, Whole
+from perikope.patents.codes import LEVELS
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
@@ -286,13 +287,14 @@ class FacetsRequest(AskedOptions):
     """Metadata fields whose values are counted."""
 
     fields: tuple[str, ...] = option((), Names(), "The metadata fields.")
+    level: str = option("full", OneOf(LEVELS), "Level at which classification codes are counted: class, subclass, group or full.")
 
 
 @operation("facets", FacetsRequest, dict[str, dict[str, int]], searches=True, example={"query": QUERY, "fields": ["folder"]})
 def facets(index: Index, given: GivenOptions) -> dict[str, dict[str, int]]:
     """For each field, the number of candidate documents of a search that have each value, most frequent first."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
-    return {field: results.facets(field) for field in given.own.fields}
+    return {field: results.facets(field, level=given.own.level) for field in given.own.fields}
 
 
 @operation("count", NoOptions, Counted, searches=True, example={"filter": ["folder=*"]})

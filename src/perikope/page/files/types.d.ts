@@ -676,6 +676,8 @@ export interface Requests {
     recipe?: string;
     /** The metadata fields. */
     fields?: string | readonly string[];
+    /** Level at which classification codes are counted: class, subclass, group or full. */
+    level?: "class" | "subclass" | "group" | "full";
   } & SearchOptions;
   /** The number of documents that satisfy the conditions of a search. */
   "count": {
