@@ -13,6 +13,7 @@ from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
 from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Text, Whole
+from perikope.fetch.file_fields import file_fields
 from perikope.patents.codes import LEVELS
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
@@ -311,6 +312,7 @@ def summary(index: Index, given: GivenOptions) -> IndexSummary:
     return IndexSummary(
         documents=info.documents, passages=info.passages, language=info.language, languages=dict(info.languages),
         parts=dict(info.parts), tags=dict(info.tags), fields={field.name: field.documents for field in info.fields},
+        file_fields=file_fields(index.snapshot),
         stores={store.name: store.kind for store in info.stores}, tables={table.name: table.kind for table in info.tables},
         model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint,
     )  # fmt: skip

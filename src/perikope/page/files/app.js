@@ -133,7 +133,7 @@ class App extends HTMLElement {
 
   async #showSide() {
     const { explained, panel } = this.store.state;
-    const name = explained ? "pk-explanation" : panel === "models" ? "pk-models" : panel === "worklist" ? "pk-work-list" : "";
+    const name = explained ? "pk-explanation" : panel === "models" && this.#summary ? "pk-models" : panel === "worklist" ? "pk-work-list" : "";
     const title = explained ? t.app.explanation : panel === "models" ? t.models.title : t.app.worklist;
     this.#side.hidden = !name;
     this.#side.classList.toggle("wide", name === "pk-explanation");

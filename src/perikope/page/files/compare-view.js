@@ -127,26 +127,27 @@ export class CompareView extends HTMLElement {
         h("span", { class: "score" }, score(hit.score)),
         h("span", { class: "passage", dir: "auto" }, marked(piece.text, piece.highlights))),
       bar,
-      h("p", { class: there === undefined ? "move new" : moved > 0 ? "move up" : moved < 0 ? "move down" : "move" },
-        there === undefined ? t.compare.beyond(KNOWN) : moved === 0 ? t.compare.same : moved > 0 ? t.compare.higher(moved, there) : t.compare.lower(-moved, there),
-        " ", this.#why(own.reasons.get(name), other.reasons.get(name), there === undefined || moved !== 0)),
+      h("p", { class: "move" },
+        there === undefined ? h("strong", { class: "up" }, "▲") : moved ? h("strong", { class: moved > 0 ? "up" : "down" }, `${moved > 0 ? "▲" : "▼"} ${Math.abs(moved)}`) : null, " ",
+        there === undefined ? t.compare.beyond(KNOWN) : moved ? t.compare.rank(there) : t.compare.same,
+        this.#why(own.reasons.get(name), other.reasons.get(name), there === undefined ? 1 : moved)),
       h("span", { class: "unseen" }, side === 0 ? t.models.left : t.models.right));
   }
 
   /**
-   * Why a hit has another rank: the origin whose share of the score differs most between the models.
+   * Why a hit has another rank: the origin that adds more to the score in the list in which the hit is higher.
    *
-   * @param {Reasons | undefined} own @param {Reasons | undefined} other @param {boolean} hasMoved
+   * @param {Reasons | undefined} own
+   * @param {Reasons | undefined} other
+   * @param {number} moved by how many ranks the hit is higher here
    */
-  #why(own, other, hasMoved) {
-    if (!own || !other || !hasMoved) return "";
-    const here = new Map(sharesOf(own.parts).map(({ origin, share }) => [origin, share]));
-    const there = new Map(sharesOf(other.parts).map(({ origin, share }) => [origin, share]));
-    const origins = [...new Set([...here.keys(), ...there.keys()])];
-    const difference = (/** @type {typeof origins[number]} */ origin) => Math.abs((here.get(origin) ?? 0) - (there.get(origin) ?? 0));
-    const largest = origins.sort((one, another) => difference(another) - difference(one))[0];
-    if (!largest || difference(largest) < 0.02) return "";
-    return t.compare.because(t.origins[largest], percent(here.get(largest) ?? 0), percent(there.get(largest) ?? 0));
+  #why(own, other, moved) {
+    if (!own || !other || !moved) return "";
+    const [here, there] = [own, other].map(({ parts }) => new Map(sharesOf(parts).map(({ origin, share }) => [origin, share])));
+    const gain = (/** @type {import("./score-bar.js").Origin} */ origin) => Math.sign(moved) * ((here.get(origin) ?? 0) - (there.get(origin) ?? 0));
+    const [first] = [...new Set([...here.keys(), ...there.keys()])].sort((one, another) => gain(another) - gain(one));
+    if (!first || gain(first) < 0.02) return "";
+    return ` · ${t.compare.because(t.origins[first], percent(here.get(first) ?? 0), percent(there.get(first) ?? 0))}`;
   }
 
   /** Draw a line between the two places of each hit that both lists show. */

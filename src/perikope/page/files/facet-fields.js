@@ -8,20 +8,23 @@ import { frequentValues } from "./asking.js";
 const CODES = new Set(["ipc", "ipcr", "cpc", "ecla"]);
 const DATE = /^\d{4}(-\d\d(-\d\d)?)?$/;
 /** @type {Record<Kind, number>} */
-const ORDER = { date: 0, code: 1, number: 2, text: 3 };
+const ORDER = { date: 1, code: 2, number: 3, text: 3 };
+
+/** Where a field is shown: the date of documents first. @param {Field} field */
+const place = (field) => (field.name === "date" || field.name === "year" ? 0 : ORDER[field.kind]);
 
 /**
  * The facets of an index, in the order in which they are shown. A field whose values are all different is none: it
  * identifies documents.
  *
  * @param {import("./api.js").Api} api
- * @param {{documents: number, fields: Record<string, number>}} summary
+ * @param {{documents: number, fields: Record<string, number>, file_fields: readonly string[]}} summary
  * @returns {Promise<Field[]>}
  */
 export async function facetFields(api, summary) {
-  const names = Object.keys(summary.fields);
-  const fields = await Promise.all([...names, "folder"].map((name) => fieldOf(api, name, summary.documents)));
-  return fields.filter((field) => field !== null).sort((one, other) => ORDER[one.kind] - ORDER[other.kind] || other.top - one.top);
+  const names = [...Object.keys(summary.fields), ...summary.file_fields.filter((name) => name === "folder")];
+  const fields = await Promise.all([...new Set(names)].map((name) => fieldOf(api, name, summary.documents)));
+  return fields.filter((field) => field !== null).sort((one, other) => place(one) - place(other) || other.top - one.top);
 }
 
 /**
@@ -31,8 +34,7 @@ export async function facetFields(api, summary) {
  * @returns {Promise<Field | null>}
  */
 async function fieldOf(api, name, documents) {
-  // An index of documents without files has no folders.
-  const counts = await frequentValues(api, name).catch(() => ({}));
+  const counts = await frequentValues(api, name);
   const values = Object.keys(counts), top = Math.max(0, ...Object.values(counts));
   if (values.length < 2) return null;
   const kind = CODES.has(name) ? "code" : kindOf(values);

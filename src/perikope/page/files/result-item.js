@@ -92,12 +92,12 @@ export class ResultItem extends HTMLElement {
     this.#before.hidden = this.#after.hidden = true;
     fill(this,
       h("div", { class: "result-margin" }, this.#rank, this.#moved),
+      this.#actions(),
       h("div", { class: "result-body" },
         this.#heading(), this.#before, this.#text, this.#after,
         h("div", { class: "result-foot" },
           h("div", { class: "why" }, this.#bar, this.#score),
-          h("ul", { class: "facts" }, this.#facts().map((fact) => h("li", { dir: "auto" }, printable(fact)))),
-          this.#actions()),
+          h("ul", { class: "facts" }, this.#facts().map((fact) => h("li", { dir: "auto" }, printable(fact))))),
         this.#further));
     fill(this.#further, this.isGroup && h("button", { class: "quiet-button", type: "button", onclick: () => this.#showGroup() }, t.results.moreOfGroup));
   }

@@ -75,7 +75,7 @@ export class ResultTools extends HTMLElement {
     return h("label", { class: "grouping" }, h("span", {}, t.results.group), h("select", {
       onchange: (/** @type {Event} */ event) => this.store.change({ group: /** @type {HTMLSelectElement} */ (event.target).value }),
     }, ["", "document", ...fields].map((name) => h("option", { value: name, selected: name === group },
-      name === "" ? t.results.noGroup : name === "document" ? t.results.byDocument : t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (name)] ?? printable(name)))));
+      name === "" ? t.results.noGroup : name === "document" ? t.results.byDocument : name === "family" ? t.results.byFamily : t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (name)] ?? printable(name)))));
   }
 
   #nextGroup() {

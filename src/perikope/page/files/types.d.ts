@@ -171,6 +171,8 @@ export interface IndexSummary {
   tags: Record<string, number>;
   /** The number of documents that have each metadata field. */
   fields: Record<string, number>;
+  /** The fields that conditions also accept, derived from files: `path` and `folder`; empty if no document has a file. */
+  file_fields: string[];
   /** The stores of vectors, each with its kind. */
   stores: Record<string, string>;
   /** The learned tables, each with its kind. */

@@ -71,6 +71,7 @@ const texts = {
     model: "Modell",
     group: "Gruppieren",
     noGroup: "nicht gruppiert",
+    byFamily: "nach Familie",
     byDocument: "nach Dokument",
     export: "Exportieren",
   },
@@ -86,7 +87,7 @@ const texts = {
     to: "bis",
     fields: {
       date: "Datum", year: "Jahr", ipc: "IPC-Klasse", ipcr: "IPC-Klasse", cpc: "CPC-Klasse", ecla: "ECLA-Klasse", country: "Land", kind: "Art",
-      applicant: "Anmelder", assignee: "Inhaber", inventor: "Erfinder", family: "nach Familie", priority_date: "Prioritätsdatum",
+      applicant: "Anmelder", assignee: "Inhaber", inventor: "Erfinder", family: "Familie", priority_date: "Prioritätsdatum",
       application_date: "Anmeldedatum", filed: "Angemeldet", folder: "Ordner", journal: "Zeitschrift", keywords: "Schlagwörter",
       author: "Autor", language: "Sprache", literature: "Literatur", priorities: "Prioritäten",
     },
@@ -106,11 +107,10 @@ const texts = {
   },
   compare: {
     common: (common, all) => `${common} der ersten ${all} Passagen sind dieselben`,
-    beyond: (known) => `Dort nicht unter den ersten ${known}.`,
-    same: "Gleicher Rang.",
-    higher: (by, there) => `${by} höher als dort (Rang ${there}).`,
-    lower: (by, there) => `${by} tiefer als dort (Rang ${there}).`,
-    because: (origin, here, there) => `${origin}: ${here} der Bewertung, dort ${there}.`,
+    beyond: (known) => `neu: in der anderen Liste erst nach Rang ${known}`,
+    same: "gleicher Rang in beiden Listen",
+    rank: (there) => `Rang ${there} in der anderen Liste`,
+    because: (origin, here, there) => `${origin} ${here} der Bewertung, dort ${there}`,
   },
   token: {
     title: "Dieser Server verlangt ein Token",

@@ -71,6 +71,7 @@ export default {
     model: "Model",
     group: "Group",
     noGroup: "not grouped",
+    byFamily: "by family",
     byDocument: "by document",
     export: "Export",
   },
@@ -86,7 +87,7 @@ export default {
     to: "to",
     fields: {
       date: "Date", year: "Year", ipc: "IPC class", ipcr: "IPC class", cpc: "CPC class", ecla: "ECLA class", country: "Country", kind: "Kind",
-      applicant: "Applicant", assignee: "Assignee", inventor: "Inventor", family: "by family", priority_date: "Priority date",
+      applicant: "Applicant", assignee: "Assignee", inventor: "Inventor", family: "Family", priority_date: "Priority date",
       application_date: "Application date", filed: "Filed", folder: "Folder", journal: "Journal", keywords: "Keywords",
       author: "Author", language: "Language", literature: "Literature", priorities: "Priorities",
     },
@@ -106,11 +107,10 @@ export default {
   },
   compare: {
     common: (/** @type {number} */ common, /** @type {number} */ all) => `${common} of the first ${all} passages are the same`,
-    beyond: (/** @type {number} */ known) => `Not among the first ${known} there.`,
-    same: "Same rank.",
-    higher: (/** @type {number} */ by, /** @type {number} */ there) => `${by} higher than there (rank ${there}).`,
-    lower: (/** @type {number} */ by, /** @type {number} */ there) => `${by} lower than there (rank ${there}).`,
-    because: (/** @type {string} */ origin, /** @type {string} */ here, /** @type {string} */ there) => `${origin}: ${here} of the score, ${there} there.`,
+    beyond: (/** @type {number} */ known) => `new: beyond rank ${known} in the other list`,
+    same: "same rank in both lists",
+    rank: (/** @type {number} */ there) => `rank ${there} in the other list`,
+    because: (/** @type {string} */ origin, /** @type {string} */ here, /** @type {string} */ there) => `${origin} ${here} of the score, there ${there}`,
   },
   token: {
     title: "This server needs a token",
