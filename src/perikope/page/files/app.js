@@ -136,6 +136,7 @@ class App extends HTMLElement {
     const name = explained ? "pk-explanation" : panel === "models" && this.#summary ? "pk-models" : panel === "worklist" ? "pk-work-list" : "";
     const title = explained ? t.app.explanation : panel === "models" ? t.models.title : t.app.worklist;
     this.#side.hidden = !name;
+    this.classList.toggle("with-side", name !== "" && name !== "pk-explanation");
     this.#side.classList.toggle("wide", name === "pk-explanation");
     if (this.#side.dataset.shown === name) return;
     this.#side.dataset.shown = name;

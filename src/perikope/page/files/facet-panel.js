@@ -80,7 +80,8 @@ export class FacetPanel extends HTMLElement {
       const counts = this.#counts.get(field.name) ?? {};
       const isUsed = without(this.store.state.filters, field.name).length < this.store.state.filters.length;
       if (!isUsed && Object.keys(counts).length < 2) return null;
-      const isOpen = this.#toggled.get(field.name) ?? (isUsed || number++ < OPEN);
+      const isOpen = this.#toggled.get(field.name) ?? (isUsed || (number < OPEN && (field.kind !== "date" || number === 0)));
+      number += Number(isOpen);
       return h("details", {
         open: isOpen, class: "facet", ontoggle: (/** @type {Event} */ event) => this.#toggled.set(field.name, /** @type {HTMLDetailsElement} */ (event.target).open),
       }, h("summary", { "data-focus": field.name }, printable(this.#label(field.name))), field.kind === "date" || field.kind === "number" ? this.#range(field, field.kind, counts) : this.#values(field, counts));

@@ -41,11 +41,12 @@ export class ResultTools extends HTMLElement {
 
   #render() {
     const { state } = this.store;
-    const model = this.search.answer?.model ?? "";
+    const model = this.search.problem ? "" : this.search.answer?.model ?? "";
     const origins = this.#origins();
     const shown = JSON.stringify([state.filters, state.group, state.compare, model, this.#groups, origins]);
     if (shown === this.#shown) return;
     this.#shown = shown;
+    this.#tools.hidden = this.#legend.hidden = !model;
     this.#chips.hidden = !state.filters.length;
     fill(this.#chips, state.filters.map((filter, number) => h("li", {}, h("button", {
       class: "chip", type: "button", "aria-label": t.facets.remove(printable(filter)),
