@@ -46,6 +46,7 @@ class App extends HTMLElement {
   #work = null;
   #error = h("div", { class: "error-line", role: "alert", hidden: true });
   #header = Object.assign(new HeaderBar(), { store: this.store, box: Object.assign(new SearchBox(), { store: this.store, search: this.search }) });
+  #top = h("header", {}, this.#header);
   #list = Object.assign(new ResultList(), { store: this.store, search: this.search, stateOf: (/** @type {string} */ name) => this.#work?.stateOf(name) ?? "" });
   #tools = Object.assign(new ResultTools(), { store: this.store, search: this.search });
   #facets = Object.assign(new FacetPanel(), { store: this.store, search: this.search });
@@ -61,9 +62,10 @@ class App extends HTMLElement {
   #scrolled = 0;
 
   connectedCallback() {
-    fill(this, h("a", { class: "skip", href: "#main" }, t.app.skip), h("header", {}, this.#header), this.#error,
+    fill(this, h("a", { class: "skip", href: "#main" }, t.app.skip), this.#top, this.#error,
       h("div", { class: "columns" }, h("nav", { class: "facet-place", "aria-label": t.facets.title }, this.#filters), this.#main, this.#side), this.#document, this.#toast);
     history.scrollRestoration = "manual";
+    new ResizeObserver(([{ target }]) => this.style.setProperty("--header", `${/** @type {HTMLElement} */ (target).offsetHeight}px`)).observe(this.#top);
     listenToKeys(this.store);
     this.store.addEventListener("change", (event) => this.#follow(/** @type {CustomEvent} */ (event).detail.before));
     this.search.addEventListener("change", () => this.#showProblem(this.search.problem));
@@ -161,7 +163,7 @@ class App extends HTMLElement {
     if (!name) return fill(place);
     if (place.firstElementChild?.localName === name) return;
     fill(place);
-    await LOADED[name]();
+    await Promise.all([LOADED[name](), this.search.read().catch(() => null)]);
     const element = document.createElement(name);
     Object.assign(element, { store: this.store, api: this.api, search: this.search, worklist: this.#work, models: this.#models, summary: this.#summary ?? undefined });
     if (!place.firstElementChild) place.append(element);
@@ -215,9 +217,8 @@ class App extends HTMLElement {
   /** @param {string} name @param {Hit} hit */
   async #route(name, hit) {
     if (name === "cite") return this.#cite(hit);
-    if (name === "keep") this.#work?.keep(hit);
-    else this.#work?.discard(hit);
-    this.#say(name === "keep" ? t.app.kept : t.app.discarded);
+    const state = name === "keep" ? this.#work?.keep(hit) : this.#work?.discard(hit);
+    this.#say(state === "keep" ? t.app.kept : state === "discard" ? t.app.discarded : t.app.undone);
   }
 
   /** @param {Hit} hit */

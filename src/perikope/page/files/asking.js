@@ -16,6 +16,22 @@ export const PAGE = 20;
 /** The largest number of hits that are asked for in all, as the server limits it by default. */
 export const MOST = 1000;
 
+/** The limits of a search with a patent, by their names in the address. */
+export const LIMITS = { class: "code_filter", date: "date_limit", family: "family_filter" };
+
+/**
+ * What is searched for.
+ *
+ * @param {State} state
+ * @param {Reading} reading
+ * @returns {Record<string, unknown>}
+ */
+function asked(state, reading) {
+  const names = reading.kind === "patent" || reading.kind === "claims" ? state.unlimited.split(",") : [];
+  const off = Object.entries(LIMITS).filter(([name]) => names.includes(name)).map(([, option]) => [option, false]);
+  return { ...reading.options, ...Object.fromEntries(off) };
+}
+
 /**
  * The options of a search.
  *
@@ -26,7 +42,7 @@ export const MOST = 1000;
  */
 export function searchOptions(state, reading, { model = state.model, k = PAGE, offset = 0 } = {}) {
   const one_per = state.group === "document" ? ["document"] : state.group ? [`metadata.${state.group}`, "document"] : undefined;
-  return { ...reading.options, model, filter: list(state.filters), one_per, k, offset: offset || undefined, reasons: true };
+  return { ...asked(state, reading), model, filter: list(state.filters), one_per, k, offset: offset || undefined, reasons: true };
 }
 
 /**
@@ -41,7 +57,7 @@ export function searchOptions(state, reading, { model = state.model, k = PAGE, o
  */
 export function groupOptions(state, reading, document, condition, k) {
   const filter = list(condition ? [...state.filters, condition] : state.filters);
-  return { ...reading.options, model: state.model, filter, ids: condition ? undefined : [document], k, reasons: true };
+  return { ...asked(state, reading), model: state.model, filter, ids: condition ? undefined : [document], k, reasons: true };
 }
 
 /**
@@ -54,7 +70,7 @@ export function groupOptions(state, reading, document, condition, k) {
  * @returns {Record<string, unknown>}
  */
 export function facetOptions(state, reading, fields, filters) {
-  return { ...reading.options, filter: list(filters), fields: list(fields), level: "subclass" };
+  return { ...asked(state, reading), filter: list(filters), fields: list(fields), level: "subclass" };
 }
 
 /**
@@ -62,11 +78,10 @@ export function facetOptions(state, reading, fields, filters) {
  *
  * @param {Api} api
  * @param {string} text
- * @param {AbortSignal} signal
  * @returns {Promise<Reading>}
  */
-export function interpret(api, text, signal) {
-  return api.ask("interpret", { text }, signal);
+export function interpret(api, text) {
+  return api.ask("interpret", { text });
 }
 
 /**
@@ -104,7 +119,7 @@ export function frequentValues(api, field) {
  * @returns {Promise<import("./score-bar.js").Reasons>}
  */
 export function reasonsOf(api, state, reading, model, passage, signal) {
-  return api.ask("reasons", { ...reading.options, model, filter: list(state.filters), passage }, signal);
+  return api.ask("reasons", { ...asked(state, reading), model, filter: list(state.filters), passage }, signal);
 }
 
 /** @template T @param {readonly T[]} values */

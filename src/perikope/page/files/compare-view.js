@@ -61,6 +61,7 @@ export class CompareView extends HTMLElement {
     this.#isRunning = true;
     this.#isStale = false;
     try {
+      await this.search.read();
       this.#rankings = await Promise.all([this.#ranking(state.model), this.#ranking(state.compare)]);
       if (!this.isConnected) return;
       this.#render(this.#rankings);

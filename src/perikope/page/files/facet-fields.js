@@ -45,5 +45,6 @@ async function fieldOf(api, name, documents) {
 /** @param {string[]} values @returns {Kind} */
 function kindOf(values) {
   if (values.every((value) => DATE.test(value) && Number(value.slice(0, 4)) >= 1000 && Number(value.slice(0, 4)) < 2200)) return "date";
-  return values.every((value) => /^-?\d+(\.\d+)?$/.test(value)) ? "number" : "text";
+  // Numbers with many digits name something, such as a family of patents.
+  return values.every((value) => /^-?\d{1,6}(\.\d+)?$/.test(value)) ? "number" : "text";
 }

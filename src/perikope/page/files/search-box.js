@@ -3,7 +3,7 @@
  * words of the index complete the last word; mistakes of a Boolean query are underlined at their place.
  */
 
-import { suggest } from "./asking.js";
+import { LIMITS, suggest } from "./asking.js";
 import { fill, GIVEN, h } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
@@ -209,7 +209,17 @@ export class SearchBox extends HTMLElement {
     const text = missing ? t.search.missing(missing) : kind === "words" ? "" : t.search.readings[kind];
     return text && h("p", { class: "reading" }, text, id && " ", id && h("button", {
       class: "inline-button", type: "button", onclick: () => this.store.change({ document: id, passage: splitName(passage)[1] }),
-    }, t.search.open(printable(id))));
+    }, t.search.open(printable(id))), kind === "patent" && this.#limits());
+  }
+
+  /** Which documents a search with a patent is limited to. */
+  #limits() {
+    const off = new Set(this.store.state.unlimited.split(",").filter(Boolean));
+    const names = /** @type {(keyof typeof LIMITS)[]} */ (Object.keys(LIMITS));
+    return h("span", { class: "limits-of-patent", role: "group", "aria-label": t.search.limits.title }, names.map((name) => h("label", {}, h("input", {
+      type: "checkbox", checked: !off.has(name),
+      onchange: () => this.store.change({ unlimited: names.filter((one) => off.has(one) !== (one === name)).join(",") }),
+    }), t.search.limits[name])));
   }
 
   /** @param {import("./api.js").ApiError | null} problem */

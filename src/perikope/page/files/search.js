@@ -14,7 +14,7 @@ import { passageName } from "./names.js";
 export const nameOf = (hit) => passageName(hit.document, hit.passage);
 
 /** The parts of the state that change the hits. */
-const ASKED = /** @type {const} */ (["index", "query", "filters", "group", "model"]);
+const ASKED = /** @type {const} */ (["index", "query", "filters", "group", "unlimited", "model"]);
 
 /** The search of the state. The event `change` says that something of it is new. */
 export class Search extends EventTarget {
@@ -39,8 +39,8 @@ export class Search extends EventTarget {
 
   #stop = new AbortController();
   #isStale = false;
-  /** @type {{text: string, reading: Reading}} */
-  #read = { text: "", reading: WORDS };
+  /** The text that is read, and its reading. @type {{key: string, reading: Promise<Reading>}} */
+  #read = { key: "", reading: Promise.resolve(WORDS) };
 
   /**
    * @param {import("./state.js").Store} store
@@ -78,7 +78,8 @@ export class Search extends EventTarget {
     this.isRunning = true;
     if (!isReranked) this.#show({});
     try {
-      const reading = await this.#interpret(state.query, signal);
+      const reading = await this.read();
+      if (signal.aborted) return;
       if (reading.problem) throw new ApiError(400, reading.problem.detail, reading.problem);
       const started = performance.now();
       const answer = await this.api.ask("search", searchOptions(state, reading), signal);
@@ -117,12 +118,19 @@ export class Search extends EventTarget {
   /**
    * How the server reads the text of the box. It is asked once per text.
    *
-   * @param {string} text
-   * @param {AbortSignal} signal
+   * @returns {Promise<Reading>}
    */
-  async #interpret(text, signal) {
-    if (this.#read.text !== text) this.#read = { text, reading: await interpret(this.api, text, signal) };
-    return this.#read.reading;
+  async read() {
+    const { query } = this.store.state, key = `${this.api.index} ${query}`;
+    if (this.#read.key !== key) this.#read = { key, reading: query.trim() ? interpret(this.api, query) : Promise.resolve(WORDS) };
+    try {
+      const reading = await this.#read.reading;
+      if (this.#read.key === key) this.reading = reading;
+      return reading;
+    } catch (error) {
+      if (this.#read.key === key) this.#read = { key: "", reading: Promise.resolve(WORDS) };
+      throw error;
+    }
   }
 
   /** @param {Partial<Search>} facts */

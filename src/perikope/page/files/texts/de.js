@@ -11,6 +11,7 @@ const texts = {
     worklist: "Merkliste",
     kept: "In die Merkliste aufgenommen",
     discarded: "Verworfen",
+    undone: "Aus der Merkliste genommen",
     copied: (text) => `Kopiert: ${text}`,
   },
   origins: {
@@ -44,6 +45,7 @@ const texts = {
     didYouMean: "Meinten Sie",
     open: (id) => `${id} öffnen`,
     missing: (number) => `${number} ist nicht in diesem Index. Gesucht wird nach den Wörtern.`,
+    limits: { title: "Nur Dokumente", class: "mit gemeinsamer Klasse", date: "mit früherer Veröffentlichung", family: "anderer Familien" },
     readings: {
       boolean: "Als boolesche Anfrage gelesen.",
       patent: "Als Patentnummer gelesen: Gesucht wird mit den Ansprüchen dieses Patents.",

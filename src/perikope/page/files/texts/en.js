@@ -11,6 +11,7 @@ export default {
     worklist: "Work list",
     kept: "Kept in the work list",
     discarded: "Discarded",
+    undone: "Taken off the work list",
     copied: (/** @type {string} */ text) => `Copied: ${text}`,
   },
   origins: {
@@ -44,6 +45,7 @@ export default {
     didYouMean: "Did you mean",
     open: (/** @type {string} */ id) => `Open ${id}`,
     missing: (/** @type {string} */ number) => `This index does not have ${number}. The search uses it as words.`,
+    limits: { title: "Only documents that", class: "share a class", date: "were published earlier", family: "are of other families" },
     readings: {
       boolean: "Read as a Boolean query.",
       patent: "Read as a patent number: the search uses the claims of this patent.",
