@@ -50,7 +50,7 @@ export class FacetPanel extends HTMLElement {
     const { search } = this, { state } = this.store;
     this.hidden = !this.#fields.length || !search.answer;
     if (this.hidden || search.isRunning || search.problem) return;
-    const asked = JSON.stringify([state.index, state.query, state.filters]);
+    const asked = JSON.stringify([state.index, state.query, state.filters, state.unlimited]);
     if (asked === this.#asked) return;
     this.#asked = asked;
     this.#stop.abort();

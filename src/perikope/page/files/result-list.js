@@ -61,7 +61,7 @@ export class ResultList extends HTMLElement {
     }
     if (!search.answer) return;
     const { hits, answer } = search;
-    if (!search.isRunning) this.#status.textContent = hits.length ? t.results.found(count(hits.length), count(Math.round(search.took))) : t.results.none;
+    if (!search.isRunning) this.#status.textContent = hits.length ? t.results.found(count(hits.length), count(Math.round(search.took))) : search.reading.kind === "patent" ? t.results.noneForPatent : t.results.none;
     this.#showNotes([...answer.notes, ...answer.warnings]);
     this.#showHits(hits);
   }

@@ -197,10 +197,12 @@ export class SearchBox extends HTMLElement {
     if (isRunning) return;
     this.#showProblem(problem?.status === 400 ? problem : null);
     const corrected = answer && !problem ? answer.suggestions.query : "";
+    const focused = this.#below.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.focus : undefined;
     fill(this.#below,
       corrected && h("p", { class: "did-you-mean" }, t.search.didYouMean, " ",
         h("button", { class: "inline-button", type: "button", onclick: () => this.store.change({ query: corrected }) }, printable(corrected))),
       !problem && answer && this.#reading());
+    if (focused) /** @type {HTMLElement | null} */ (this.#below.querySelector(`[data-focus="${focused}"]`))?.focus();
   }
 
   /** How the text was read, if not as words, and the document that it names. */
@@ -216,8 +218,8 @@ export class SearchBox extends HTMLElement {
   #limits() {
     const off = new Set(this.store.state.unlimited.split(",").filter(Boolean));
     const names = /** @type {(keyof typeof LIMITS)[]} */ (Object.keys(LIMITS));
-    return h("span", { class: "limits-of-patent", role: "group", "aria-label": t.search.limits.title }, names.map((name) => h("label", {}, h("input", {
-      type: "checkbox", checked: !off.has(name),
+    return h("span", { class: "limits-of-patent", role: "group", "aria-label": t.search.limits.title }, h("span", {}, t.search.limits.title), names.map((name) => h("label", {}, h("input", {
+      type: "checkbox", checked: !off.has(name), "data-focus": name,
       onchange: () => this.store.change({ unlimited: names.filter((one) => off.has(one) !== (one === name)).join(",") }),
     }), t.search.limits[name])));
   }

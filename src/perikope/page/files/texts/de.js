@@ -58,6 +58,7 @@ const texts = {
   },
   results: {
     found: (hits, time) => `Die besten ${hits} Passagen · ${time} ms`,
+    noneForPatent: "Kein Dokument liegt innerhalb dieser Grenzen. Heben Sie oben eine davon auf.",
     none: "Nichts gefunden. Weniger Wörter oder Filter könnten helfen.",
     item: (title) => `Passage aus ${title}`,
     more: "Weitere Ergebnisse",

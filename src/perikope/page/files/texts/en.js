@@ -58,6 +58,7 @@ export default {
   },
   results: {
     found: (/** @type {string} */ hits, /** @type {string} */ time) => `The best ${hits} passages · ${time} ms`,
+    noneForPatent: "No document is inside these limits. Switch one of them off above.",
     none: "Nothing was found. Fewer words or conditions may help.",
     item: (/** @type {string} */ title) => `Passage of ${title}`,
     more: "More results",
