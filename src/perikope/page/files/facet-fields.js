@@ -1,6 +1,7 @@
 /** Which metadata fields of an index are facets, and of which kind. */
 
 import { frequentValues } from "./asking.js";
+import { t } from "./texts.js";
 
 /** @typedef {"date" | "number" | "code" | "text"} Kind */
 /** @typedef {{name: string, kind: Kind, top: number}} Field */
@@ -40,6 +41,12 @@ async function fieldOf(api, name, documents) {
   const kind = CODES.has(name) ? "code" : kindOf(values);
   const isIdentifier = top < 2 && (kind === "text" || kind === "number") && documents > 1;
   return isIdentifier ? null : { name, kind, top };
+}
+
+/** How a field is called. @param {string} name */
+export function fieldLabel(name) {
+  const known = t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (name)];
+  return known ?? name.slice(0, 1).toUpperCase() + name.slice(1).replaceAll("_", " ");
 }
 
 /** @param {string[]} values @returns {Kind} */

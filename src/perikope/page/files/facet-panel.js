@@ -4,6 +4,7 @@ import { facetOptions } from "./asking.js";
 import { chosenValues, limits, without, withLimits, withValues } from "./conditions.js";
 import { fill, GIVEN, h } from "./dom.js";
 import { count } from "./format.js";
+import { fieldLabel } from "./facet-fields.js";
 import { bars, rangeFacet } from "./range-facet.js";
 import { printable } from "./shown.js";
 import { t } from "./texts.js";
@@ -91,7 +92,7 @@ export class FacetPanel extends HTMLElement {
 
   /** @param {string} name */
   #label(name) {
-    return t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (name)] ?? name.replaceAll("_", " ");
+    return fieldLabel(name);
   }
 
   /** @param {Field} field @param {"date" | "number"} kind @param {Record<string, number>} counts */

@@ -46,7 +46,7 @@ export function listenToKeys(store) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
     const target = event.target instanceof Element ? event.target : document.body;
     if (event.key !== "Escape" && target.closest("input:not([type=range], [type=checkbox]), textarea, select, [contenteditable]")) return;
-    if (NEEDED_BY_CONTROLS.has(event.key) && target.closest("a, button, input, summary, [role=tree], [role=slider], [tabindex]:not(.result)")) return;
+    if (NEEDED_BY_CONTROLS.has(event.key) && target.closest("a, button, input, summary, [role=tree], [role=slider]")) return;
     if (document.querySelector("dialog[open]")) return;
     const where = store.state.document ? "document" : "results";
     const found = KEYS.find((entry) => entry.keys.includes(event.key) && (entry.where === where || entry.where === "everywhere"));
