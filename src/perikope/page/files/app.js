@@ -57,8 +57,8 @@ class App extends HTMLElement {
   #document = h("div", { class: "document-place", hidden: true });
   #side = h("aside", { class: "side-panel", hidden: true });
   #toast = h("p", { class: "toast", role: "status", hidden: true });
-  /** The element that had the focus before a panel or document was opened. @type {HTMLElement | null} */
-  #focused = null;
+  /** The elements that had the focus before a document and before a panel was opened. @type {Record<"document" | "panel", HTMLElement | null>} */
+  #focused = { document: null, panel: null };
   #scrolled = 0;
 
   connectedCallback() {
@@ -109,9 +109,9 @@ class App extends HTMLElement {
       this.#summary = null;
       this.#learn().catch((error) => this.#failed(error));
     }
-    const opened = (state.document && !before.document) || (state.panel && !before.panel) || (state.explained && !before.explained);
-    if (opened && document.activeElement instanceof HTMLElement) this.#focused = document.activeElement;
-    if (state.document && !before.document) this.#scrolled = scrollY;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement : null;
+    if (!before.panel && !before.explained && (state.panel || state.explained)) this.#focused.panel = focused;
+    if (state.document && !before.document) [this.#focused.document, this.#scrolled] = [focused, scrollY];
     this.#showState(before).catch((error) => this.#failed(error));
   }
 
@@ -130,7 +130,7 @@ class App extends HTMLElement {
     if (state.panel === "keys" && !document.querySelector("dialog.keys")) this.#showKeys();
     await Promise.all([this.#place(this.#document, state.document ? "pk-document" : ""), this.#showSide(), this.#showCompared()]);
     if (before?.document && !state.document) this.#back();
-    else if (before && (before.panel || before.explained) && !state.panel && !state.explained) this.#restoreFocus();
+    else if (before && (before.panel || before.explained) && !state.panel && !state.explained) this.#restoreFocus("panel");
   }
 
   async #showSide() {
@@ -178,12 +178,13 @@ class App extends HTMLElement {
   /** Return from a document to the hits, to the place and hit where the user was. */
   #back() {
     scrollTo(0, this.#scrolled);
-    this.#restoreFocus();
+    this.#restoreFocus("document");
   }
 
-  #restoreFocus() {
-    if (this.#focused?.isConnected) this.#focused.focus({ preventScroll: true });
-    this.#focused = null;
+  /** @param {"document" | "panel"} closed */
+  #restoreFocus(closed) {
+    if (this.#focused[closed]?.isConnected) this.#focused[closed]?.focus({ preventScroll: true });
+    this.#focused[closed] = null;
   }
 
   // Commands

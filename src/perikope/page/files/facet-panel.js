@@ -85,19 +85,14 @@ export class FacetPanel extends HTMLElement {
       number += Number(isOpen);
       return h("details", {
         open: isOpen, class: "facet", ontoggle: (/** @type {Event} */ event) => this.#toggled.set(field.name, /** @type {HTMLDetailsElement} */ (event.target).open),
-      }, h("summary", { "data-focus": field.name }, printable(this.#label(field.name))), field.kind === "date" || field.kind === "number" ? this.#range(field, field.kind, counts) : this.#values(field, counts));
+      }, h("summary", { "data-focus": field.name }, printable(fieldLabel(field.name))), field.kind === "date" || field.kind === "number" ? this.#range(field, field.kind, counts) : this.#values(field, counts));
     }));
     if (focused) /** @type {HTMLElement | null} */ (this.querySelector(`[data-focus="${CSS.escape(focused)}"]`))?.focus();
   }
 
-  /** @param {string} name */
-  #label(name) {
-    return fieldLabel(name);
-  }
-
   /** @param {Field} field @param {"date" | "number"} kind @param {Record<string, number>} counts */
   #range(field, kind, counts) {
-    return rangeFacet(this.#label(field.name), bars(counts, kind), limits(this.store.state.filters, field.name),
+    return rangeFacet(fieldLabel(field.name), bars(counts, kind), limits(this.store.state.filters, field.name),
       (low, high) => this.store.change({ filters: withLimits(this.store.state.filters, field.name, low, high) }));
   }
 

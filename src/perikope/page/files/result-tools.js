@@ -1,6 +1,7 @@
 /** The line above the hits: conditions, grouping, the model, the meaning of the colours, and export. */
 
 import { fill, GIVEN, h } from "./dom.js";
+import { fieldLabel } from "./facet-fields.js";
 import { icon } from "./icons.js";
 import { command } from "./keys.js";
 import { readCondition } from "./conditions.js";
@@ -76,7 +77,7 @@ export class ResultTools extends HTMLElement {
     return h("label", { class: "grouping" }, h("span", {}, t.results.group), h("select", {
       onchange: (/** @type {Event} */ event) => this.store.change({ group: /** @type {HTMLSelectElement} */ (event.target).value }),
     }, ["", "document", ...fields].map((name) => h("option", { value: name, selected: name === group },
-      name === "" ? t.results.noGroup : name === "document" ? t.results.byDocument : name === "family" ? t.results.byFamily : t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (name)] ?? printable(name)))));
+      name === "" ? t.results.noGroup : name === "document" ? t.results.byDocument : name === "family" ? t.results.byFamily : printable(fieldLabel(name))))));
   }
 
   #nextGroup() {
@@ -104,6 +105,5 @@ function shortCondition(text) {
   const condition = readCondition(text);
   if (!condition) return text;
   const { field, operator, values } = condition;
-  const name = t.facets.fields[/** @type {keyof typeof t.facets.fields} */ (field)] ?? field;
-  return `${name} ${{ "=": ":", ">=": "≥", "<=": "≤" }[operator]} ${values.join(", ")}`.replace(" :", ":");
+  return `${fieldLabel(field)} ${{ "=": ":", ">=": "≥", "<=": "≤" }[operator]} ${values.join(", ")}`.replace(" :", ":");
 }
