@@ -106,7 +106,7 @@ export class FacetPanel extends HTMLElement {
       shown.map((value) => h("li", {}, h("label", { class: "value" },
         h("input", {
           type: "checkbox", checked: chosen.includes(value), "data-focus": `${field.name} ${value}`,
-          onchange: () => this.store.change({ filters: withValues(this.store.state.filters, field.name, toggled(chosen, value)) }),
+          onchange: () => this.store.change({ filters: withValues(this.store.state.filters, field.name, toggled(chosenValues(this.store.state.filters, field.name), value)) }),
         }),
         h("span", { class: "name", dir: "auto" }, printable(value)), h("span", { class: "count" }, count(counts[value] ?? 0))))),
       listed.length > shown.length && !this.#whole.has(field.name) && h("li", {}, h("button", {

@@ -216,11 +216,12 @@ export class SearchBox extends HTMLElement {
 
   /** Which documents a search with a patent is limited to. */
   #limits() {
-    const off = new Set(this.store.state.unlimited.split(",").filter(Boolean));
+    /** @param {string} name */
+    const isOff = (name) => this.store.state.unlimited.split(",").includes(name);
     const names = /** @type {(keyof typeof LIMITS)[]} */ (Object.keys(LIMITS));
     return h("span", { class: "limits-of-patent", role: "group", "aria-label": t.search.limits.title }, h("span", {}, t.search.limits.title), names.map((name) => h("label", {}, h("input", {
-      type: "checkbox", checked: !off.has(name), "data-focus": name,
-      onchange: () => this.store.change({ unlimited: names.filter((one) => off.has(one) !== (one === name)).join(",") }),
+      type: "checkbox", checked: !isOff(name), "data-focus": name,
+      onchange: () => this.store.change({ unlimited: names.filter((one) => isOff(one) !== (one === name)).join(",") }),
     }), t.search.limits[name])));
   }
 
