@@ -93,7 +93,10 @@ export class FacetPanel extends HTMLElement {
   /** @param {Field} field @param {"date" | "number"} kind @param {Record<string, number>} counts */
   #range(field, kind, counts) {
     return rangeFacet(fieldLabel(field.name), bars(counts, kind), limits(this.store.state.filters, field.name),
-      (low, high) => this.store.change({ filters: withLimits(this.store.state.filters, field.name, low, high) }));
+      (part) => {
+        const { filters } = this.store.state, { low, high } = { ...limits(filters, field.name), ...part };
+        this.store.change({ filters: withLimits(filters, field.name, low, high) });
+      });
   }
 
   /** @param {Field} field @param {Record<string, number>} counts */

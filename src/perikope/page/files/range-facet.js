@@ -46,7 +46,7 @@ export function bars(counts, kind) {
  * @param {string} name
  * @param {Bar[]} shown
  * @param {{low: string, high: string}} limits
- * @param {(low: string, high: string) => void} change
+ * @param {(part: {low?: string, high?: string}) => void} change called with the limits that are new
  * @returns {HTMLElement}
  */
 export function rangeFacet(name, shown, limits, change) {
@@ -58,7 +58,7 @@ export function rangeFacet(name, shown, limits, change) {
     const first = Math.min(from ?? at, at), last = Math.max(from ?? at, at);
     from = null;
     const isSame = limits.low === shown[first].low && limits.high === shown[last].high;
-    change(isSame ? "" : shown[first].low, isSame ? "" : shown[last].high);
+    change(isSame ? { low: "", high: "" } : { low: shown[first].low, high: shown[last].high });
   };
   const histogram = h("div", { class: "histogram", role: "group", "aria-label": t.facets.distribution(printable(name)) }, shown.map((bar, at) => {
     const inside = isInside(bar, limits);
@@ -77,7 +77,7 @@ export function rangeFacet(name, shown, limits, change) {
     pattern: "-?[0-9][0-9.\\-]*", "aria-label": `${printable(name)}: ${side === "low" ? t.facets.from : t.facets.to}`,
     onchange: (/** @type {Event} */ event) => {
       const field = /** @type {HTMLInputElement} */ (event.target);
-      if (field.checkValidity()) change(side === "low" ? field.value : limits.low, side === "high" ? field.value : limits.high);
+      if (field.checkValidity()) change({ [side]: field.value });
     },
   });
   return h("div", { class: "range" }, shown.length > 1 && histogram, h("div", { class: "limits" }, input("low"), h("span", { "aria-hidden": "true" }, "–"), input("high")));
