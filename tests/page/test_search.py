@@ -190,12 +190,11 @@ def test_families_are_collapsed(visit, demo):
 
 def test_more_on_scrolling(visit, demo):
     page = ready(visit(demo).go(q="pump"))
-    everything = ranked(demo, query="pump", k=200)
+    everything = ranked(demo, query="pump", k=1000)
     assert len(everything) > 40
-    for _ in range(len(everything) // 20 + 1):
+    while not page.evaluate("document.querySelector('pk-app').search.isComplete"):
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        page.wait_for_timeout(150)
-        ready(page)
+        page.wait_for_timeout(50)
     wait_for_names(page, everything)
     assert page.get_by_role("button", name="More results").is_hidden()
 

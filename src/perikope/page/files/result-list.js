@@ -64,6 +64,9 @@ export class ResultList extends HTMLElement {
     if (!search.isRunning) this.#status.textContent = hits.length ? t.results.found(count(hits.length), count(Math.round(search.took))) : search.reading.kind === "patent" ? t.results.noneForPatent : t.results.none;
     this.#showNotes([...answer.notes, ...answer.warnings]);
     this.#showHits(hits);
+    // The end of a short list may still be visible. Only a new observation says so.
+    this.#watch.unobserve(this.#more);
+    this.#watch.observe(this.#more);
   }
 
   /** @param {string[]} notes */
