@@ -146,7 +146,7 @@ def test_a_wrong_condition_is_said(visit, demo):
     visited = visit(demo)
     visited.allowed.append("400")
     page = ready(visited.go(q="pump", filter="yeer=2010"))
-    assert "yeer" in page.get_by_role("alert").first.text_content()
+    assert "yeer" in page.locator("pk-results .status").text_content()
     page.locator(".chip").click()
     wait_for_names(page, ranked(demo, query="pump"))
 
@@ -239,7 +239,9 @@ def test_back_and_forward(visit, demo):
 
 
 def test_typing_is_one_step_for_the_back_button(visit, demo):
-    page = ready(visit(demo).go(q="pump"))
+    visited = visit(demo)
+    visited.allowed.append("400")  # "i" is in every text
+    page = ready(visited.go(q="pump"))
     steps = page.evaluate("history.length")
     page.locator(BOX).fill("")
     page.locator(BOX).press_sequentially("impeller", delay=160)

@@ -55,8 +55,12 @@ export class ResultList extends HTMLElement {
     this.hidden = !search.answer && !search.isRunning;
     this.#more.hidden = search.isComplete;
     if (search.problem) {
-      this.#status.textContent = "";
+      // A mistake with a place is shown there. Others, such as a word that is in every text, are said without alarm.
+      const isHere = search.problem.status === 400 && search.problem.place.start === undefined;
+      this.#status.textContent = isHere ? printable(search.problem.message) : "";
+      this.hidden = !isHere;
       if (search.problem.status === 400) this.#showHits([]);
+      fill(this.#notes);
       return;
     }
     if (!search.answer) return;

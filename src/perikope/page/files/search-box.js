@@ -195,7 +195,7 @@ export class SearchBox extends HTMLElement {
   #showAnswer() {
     const { problem, answer, isRunning } = this.search;
     if (isRunning) return;
-    this.#showProblem(problem?.status === 400 ? problem : null);
+    this.#showProblem(problem?.place.start !== undefined ? problem : null);
     const corrected = answer && !problem ? answer.suggestions.query : "";
     const focused = this.#below.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.focus : undefined;
     fill(this.#below,
