@@ -162,6 +162,8 @@ class ModelParameter:
     help: str
     low: float | None
     """The smallest value; null if there is none."""
+    low_open: bool
+    """Whether `low` itself is not allowed, only larger values."""
     high: float | None
     """The largest value; null if there is none."""
     choices: tuple[Any, ...]

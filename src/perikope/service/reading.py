@@ -349,7 +349,8 @@ def _parameter(parameter: Parameter) -> ModelParameter:
     low, high = (limits.low, limits.high) if limits is not None else (None, None)
     return ModelParameter(
         parameter.name, _plain(parameter.default), parameter.help,
-        None if low is None else float(low), None if high is None else float(high), tuple(map(_plain, parameter.grid_values())),
+        None if low is None else float(low), limits is not None and limits.low_open, None if high is None else float(high),
+        tuple(map(_plain, parameter.grid_values())),
     )  # fmt: skip
 
 

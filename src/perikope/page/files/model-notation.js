@@ -72,9 +72,10 @@ export function scale(parameter) {
   const largest = Math.max(...tried, 0), positive = tried.filter((value) => value > 0);
   const smallest = Math.min(...positive, largest);
   if (smallest > 0 && largest / smallest >= 100) return { low: smallest / 10, high: largest, step: 0.01, logarithmic: true };
-  const low = parameter.low ?? 0;
-  const high = Math.min(parameter.high ?? Infinity, parameter.high !== null && parameter.high - low <= 1 ? parameter.high : 2 * (largest || 1));
-  return { low, high: Math.max(high, low + 1e-6), step: whole ? 1 : nice((high - low) / 100), logarithmic: false };
+  const limit = parameter.low ?? 0, isShare = parameter.high !== null && parameter.high - limit <= 1;
+  const high = Math.max(isShare ? parameter.high ?? 1 : Math.min(parameter.high ?? Infinity, 2 * (largest || 1)), limit + 1e-6);
+  const step = whole ? 1 : nice((high - limit) / 100);
+  return { low: parameter.low_open ? limit + step : limit, high, step, logarithmic: false };
 }
 
 /** @param {Parameter} parameter */

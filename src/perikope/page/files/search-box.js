@@ -114,7 +114,7 @@ export class SearchBox extends HTMLElement {
   async #complete() {
     this.#stop.abort();
     const text = this.#box.value;
-    if (!text.trim() || text.length > LONGEST || this.#box.selectionEnd !== text.length) return this.#hideList();
+    if (!this.search.api.index || !text.trim() || text.length > LONGEST || this.#box.selectionEnd !== text.length) return this.#hideList();
     const { signal } = (this.#stop = new AbortController());
     try {
       const words = await suggest(this.search.api, text, signal);

@@ -73,6 +73,8 @@ export class Search extends EventTarget {
     this.#stop.abort();
     this.#stop = new AbortController();
     this.#isStale = false;
+    // A user may type before the index is known. The search runs when it is.
+    if (!this.api.index) return;
     const { state } = this.store, { signal } = this.#stop;
     if (!state.query.trim()) return this.#show({ hits: [], reasons: new Map(), answer: null, problem: null, reading: WORDS, isRunning: false, isComplete: true });
     this.isRunning = true;

@@ -283,6 +283,8 @@ export interface ModelParameter {
   help: string;
   /** The smallest value; null if there is none. */
   low: number | null;
+  /** Whether `low` itself is not allowed, only larger values. */
+  low_open: boolean;
   /** The largest value; null if there is none. */
   high: number | null;
   /** The values that are tried by `perikope tune`, or all values of a parameter that has few. */
