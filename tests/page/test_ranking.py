@@ -85,7 +85,7 @@ def test_every_model_is_chosen_and_all_ends_of_its_sliders_are_valid(visit, demo
             page.wait_for_timeout(20)
             # The weights of the neighbours before and after have a common limit.
             problem = page.evaluate("document.querySelector('pk-app').search.problem?.message ?? ''")
-            assert problem == "" or (model == "psg_neighbor" and "left + right" in problem)
+            assert problem == "" or (model == "psg_neighbor" and "add up to more than 1" in problem)
             assert page.locator("pk-results .status").text_content() == problem or not problem
         page.get_by_role("button", name="Reset to defaults").click()
 
