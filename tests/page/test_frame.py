@@ -170,10 +170,10 @@ def test_a_token_is_asked_for(visit, closed):
     visited = visit(closed)
     visited.allowed.append("401|403")
     page = visited.go(q=QUERY)
-    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("textbox", name="Token").fill("wrong")
     page.keyboard.press("Enter")
     page.wait_for_timeout(200)
-    page.get_by_label("Token").fill("open-sesame")
+    page.get_by_role("textbox", name="Token").fill("open-sesame")
     page.get_by_role("button", name="Continue").click()
     page.locator(RESULT).first.wait_for()
     assert len(names(page)) == 20

@@ -111,7 +111,7 @@ def test_values_are_counted_and_restrict_the_search(visit, demo):
     # Another value of the same field adds documents; its count is still shown.
     facet.get_by_label("H02K").check()
     wait_for_names(page, ranked(demo, query="pump", filter="ipc=F04D|H02K"))
-    page.get_by_role("button", name="Remove the filter ipc=F04D|H02K").click()
+    page.get_by_role("button", name="Remove the filter IPC class: F04D, H02K").click()
     wait_for_names(page, ranked(demo, query="pump"))
 
 

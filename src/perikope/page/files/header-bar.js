@@ -31,7 +31,7 @@ export class HeaderBar extends HTMLElement {
     }, icon(drawing));
     const languages = h("select", {
       class: "language", "aria-label": t.header.language, onchange: (/** @type {Event} */ event) => chooseLanguage(/** @type {HTMLSelectElement} */ (event.target).value),
-    }, Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, selected: code === language, "aria-label": name }, code.toUpperCase())));
+    }, Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, selected: code === language }, name)));
     fill(this,
       h("a", { class: "brand", href: "/", onclick: (/** @type {MouseEvent} */ event) => this.#home(event) }, t.app.title),
       this.box,

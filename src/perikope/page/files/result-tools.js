@@ -50,7 +50,7 @@ export class ResultTools extends HTMLElement {
     this.#tools.hidden = this.#legend.hidden = !model;
     this.#chips.hidden = !state.filters.length;
     fill(this.#chips, state.filters.map((filter, number) => h("li", {}, h("button", {
-      class: "chip", type: "button", "aria-label": t.facets.remove(printable(filter)),
+      class: "chip", type: "button", "aria-label": t.facets.remove(printable(shortCondition(filter))),
       onclick: () => this.store.change({ filters: state.filters.filter((_, at) => at !== number) }),
     }, h("span", { dir: "auto" }, printable(shortCondition(filter))), icon("close")))),
     state.filters.length > 1 && h("li", {}, h("button", { class: "inline-button", type: "button", onclick: () => this.store.change({ filters: [] }) }, t.facets.removeAll)));
