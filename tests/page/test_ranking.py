@@ -106,7 +106,9 @@ def test_bars_show_the_parts_of_the_explanation(visit, demo, model):
             for part in sorted(reasons["parts"], key=lambda part: -abs(part["value"]))
             if whole and abs(part["value"]) / whole >= 0.005
         ]
-        assert [tuple(piece) for piece in shown] == [(color, pytest.approx(share, abs=1e-5), negative) for color, share, negative in expected]
+        assert [tuple(piece) for piece in shown] == [
+            (color, pytest.approx(share, abs=1e-5), negative) for color, share, negative in expected
+        ]
 
 
 def test_two_models_side_by_side(visit, demo):

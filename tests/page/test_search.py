@@ -160,7 +160,9 @@ def test_conditions_are_read_by_the_server_as_they_were_written(visit, demo, fie
 
     page = visit(demo).go()
     for value in HOSTILE:
-        text = page.evaluate("([field, value]) => import('/page/conditions.js').then((one) => one.writeCondition(field, '=', [value]))", [field, value])
+        text = page.evaluate(
+            "([field, value]) => import('/page/conditions.js').then((one) => one.writeCondition(field, '=', [value]))", [field, value]
+        )
         read = page.evaluate("(text) => import('/page/conditions.js').then((one) => one.readCondition(text))", text)
         assert read == {"field": field, "operator": "=", "values": [value]}
         [test] = parse_filter(text).tests
