@@ -29,8 +29,10 @@ def names(page: Page) -> list[str]:
 def wait_for_names(page: Page, expected: list[str]) -> None:
     """Wait until these passages are shown, in this order."""
     page.wait_for_function(
-        "(expected) => { const found = [...document.querySelectorAll('pk-results .result')].map((item) => `${item.hit.document}#${item.hit.passage}`);"
-        " return JSON.stringify(found) === JSON.stringify(expected); }",
+        """(expected) => {
+          const hits = [...document.querySelectorAll("pk-results .result")].map((item) => item.hit);
+          return JSON.stringify(hits.map((hit) => `${hit.document}#${hit.passage}`)) === JSON.stringify(expected);
+        }""",
         arg=expected,
     )
 

@@ -13,6 +13,7 @@ from tests.page.searching import BOX, RESULT, ask, names, ranked, ready, wait_fo
 from tests.page.visiting import SMALL
 from tests.server.support import LiveServer
 
+FILES = Path(__file__).parents[2] / "src" / "perikope" / "page" / "files"
 QUERY = "magnetic coupling"
 STATES = {
     "start": {},
@@ -198,6 +199,17 @@ def test_a_server_that_is_gone(visit, demo):
     assert page.get_by_text("The server does not answer").is_hidden()
 
 
+def test_all_programs_of_the_start_are_asked_for_at_once():
+    """Without the list in `index.html`, a browser would find them one level of imports after the other."""
+    found, waiting = set(), ["app.js"]
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += re.findall(r'^import (?:[^;"]* from )?"\./([^"]+)";', (FILES / name).read_text("utf-8"), re.MULTILINE)
+    listed = re.findall(r'rel="modulepreload" href="/page/([^"]+)"', (FILES / "index.html").read_text("utf-8"))
+    assert sorted(listed) == sorted(found - {"app.js"})
+
+
 # For everyone
 
 
@@ -216,7 +228,8 @@ def test_a_small_screen(visit, demo, state, language):
     outside = page.evaluate(
         """(width) => [...document.querySelectorAll("button, a, input, select, h3, p")].filter((one) => {
       const box = one.getBoundingClientRect();
-      return box.width && one.checkVisibility({ opacityProperty: true }) && !one.closest(".unseen, .skip") && (box.right > width + 1 || box.left < -1);
+      const isShown = box.width && one.checkVisibility({ opacityProperty: true }) && !one.closest(".unseen, .skip");
+      return isShown && (box.right > width + 1 || box.left < -1);
     }).map((one) => one.outerHTML.slice(0, 80))""",
         SMALL[0],
     )
@@ -252,7 +265,10 @@ def test_hostile_values_are_filters_like_others(visit, hostile):
             author,
         )
         page.wait_for_function(
-            "(author) => document.querySelectorAll('.result').length && [...document.querySelectorAll('.result')].every((one) => one.hit.metadata.author === author)",
+            """(author) => {
+              const items = [...document.querySelectorAll(".result")];
+              return items.length && items.every((item) => item.hit.metadata.author === author);
+            }""",
             arg=author,
         )
         assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\u0007]", page.locator(".chip").text_content())

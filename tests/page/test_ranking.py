@@ -94,8 +94,9 @@ def test_every_model_is_chosen_and_all_ends_of_its_sliders_are_valid(visit, demo
 def test_bars_show_the_parts_of_the_explanation(visit, demo, model):
     page = ready(visit(demo).go(q=QUERY, model=model))
     answer = ask(demo, "search", query=QUERY, model=model, k=20, reasons=True)
-    bars = page.evaluate("""() => [...document.querySelectorAll("pk-result pk-score-bar")].map((bar) => [...bar.querySelectorAll(".piece")].map(
-      (piece) => [piece.style.getPropertyValue("--color"), Number(piece.style.flexGrow), piece.classList.contains("negative")]))""")
+    bars = page.evaluate("""() => [...document.querySelectorAll("pk-result pk-score-bar")].map((bar) =>
+      [...bar.querySelectorAll(".piece")].map((piece) =>
+        [piece.style.getPropertyValue("--color"), Number(piece.style.flexGrow), piece.classList.contains("negative")]))""")
     assert len(bars) == len(answer["hits"])
     for shown, hit, reasons in zip(bars, answer["hits"], answer["reasons"], strict=True):
         tree = ask(demo, "explain", query=QUERY, model=model, passage=f"{hit['document']}#{hit['passage']}")

@@ -164,8 +164,9 @@ class Results(HitSequence):
 
         Counted are all documents that have a passage that may be a result, not only those of the returned hits: the
         documents that `document_ranking` ranks. `one_per` has no influence. A document with several values counts once
-        for each. Values with equal counts are in alphabetical order. Classification codes are counted at `level`: class,
-        subclass, group or full.
+        for each. Values with equal counts are in alphabetical order.
+
+        Classification codes are counted at `level`: class, subclass, group or full.
         """
         if not self.is_complete:
             raise UsageError("values cannot be counted if all documents are searched in batches; set documents (--documents) to a number")

@@ -124,7 +124,7 @@ class IndexSummary:
     fields: dict[str, int]
     """The number of documents that have each metadata field."""
     file_fields: tuple[str, ...]
-    """The fields that conditions also accept, derived from files: `path` and `folder`; empty if no document has a file."""
+    """Further fields of conditions, derived from files: `path` and `folder`; empty if no document has a file."""
     stores: dict[str, str]
     """The stores of vectors, each with its kind."""
     tables: dict[str, str]

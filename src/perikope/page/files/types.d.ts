@@ -171,7 +171,7 @@ export interface IndexSummary {
   tags: Record<string, number>;
   /** The number of documents that have each metadata field. */
   fields: Record<string, number>;
-  /** The fields that conditions also accept, derived from files: `path` and `folder`; empty if no document has a file. */
+  /** Further fields of conditions, derived from files: `path` and `folder`; empty if no document has a file. */
   file_fields: string[];
   /** The stores of vectors, each with its kind. */
   stores: Record<string, string>;
