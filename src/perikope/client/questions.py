@@ -157,9 +157,9 @@ def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:
     return Question("explain", {**_taken("explain", values), "passage": passage}, _node)
 
 
-def facets_question(values: Mapping[str, Any], names: tuple[str, ...]) -> Question[dict[str, dict[str, int]]]:
-    """The numbers of candidate documents by the values of metadata fields."""
-    return Question("facets", {**_taken("facets", values), "fields": names, "values": MOST_VALUES}, _counts)
+def facets_question(values: Mapping[str, Any], names: tuple[str, ...], level: str = "full") -> Question[dict[str, dict[str, int]]]:
+    """The numbers of candidate documents by the values of metadata fields, with classification codes at a level."""
+    return Question("facets", {**_taken("facets", values), "fields": names, "values": MOST_VALUES, "level": level}, _counts)
 
 
 def documents_question(values: Mapping[str, Any], method: str, k: int, offset: int) -> Question[list[RankedDocument]]:

@@ -85,9 +85,9 @@ class RemoteResults(RemoteHits):
         """The best `k` documents after `offset`, ranked by their passages, with title and metadata."""
         return self._index.follow(documents_question(self._values, method, k, offset), self.generation)
 
-    def facets(self, field: str) -> dict[str, int]:
+    def facets(self, field: str, *, level: str = "full") -> dict[str, int]:
         """The number of candidate documents that have each value of a metadata field; see `perikope.Results`."""
-        return self._index.follow(facets_question(self._values, (field,)), self.generation)[field]
+        return self._index.follow(facets_question(self._values, (field,), level), self.generation)[field]
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` words; see `perikope.Results`."""
@@ -118,9 +118,9 @@ class AsyncRemoteResults(RemoteHits):
         """The best `k` documents after `offset`, ranked by their passages, with title and metadata."""
         return await self._index.follow(documents_question(self._values, method, k, offset), self.generation)
 
-    async def facets(self, field: str) -> dict[str, int]:
+    async def facets(self, field: str, *, level: str = "full") -> dict[str, int]:
         """The number of candidate documents that have each value of a metadata field."""
-        return (await self._index.follow(facets_question(self._values, (field,)), self.generation))[field]
+        return (await self._index.follow(facets_question(self._values, (field,), level), self.generation))[field]
 
     async def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` words."""

@@ -12,6 +12,7 @@ from perikope.core.errors import unknown
 from perikope.fetch.file_fields import holder_of
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS, parse_code
 
 STRUCTURE = ("document", "section")
 """Words that name a unit of the documents, and not a metadata field of the same name."""
@@ -44,14 +45,23 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
     return np.array([numbers.setdefault(tuple(some), len(numbers)) if some else -1 for some in values], np.int64)
 
 
-def count_values(snapshot: Snapshot, documents: Integers, field: str) -> dict[str, int]:
+def count_values(snapshot: Snapshot, documents: Integers, field: str, level: str = "full") -> dict[str, int]:
     """The number of documents that have each value of a metadata field, most frequent first, then by value.
 
-    `documents` are document numbers in ascending order.
+    `documents` are document numbers in ascending order. Classification codes in a field of codes (`CODE_FIELDS`) are
+    shortened to `level`, unless it is `full`. A document counts once for each of its shortened codes.
     """
-    counts = Counter(value for _, value in _values_of(snapshot, documents, field))
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {value.decode("utf-8", "replace"): count for value, count in ordered}
+    pairs = ((row, value.decode("utf-8", "replace")) for row, value in _values_of(snapshot, documents, field))
+    if level != "full" and field in CODE_FIELDS:
+        pairs = iter({(row, _shortened(value, level)) for row, value in pairs})
+    counts = Counter(value for _, value in pairs)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _shortened(value: str, level: str) -> str:
+    """A classification code at a level; another text as it is."""
+    code = parse_code(value)
+    return value if code is None else code.at(level)
 
 
 def _values_of(snapshot: Snapshot, documents: Integers, field: str) -> Iterator[tuple[int, bytes]]:

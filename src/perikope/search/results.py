@@ -160,18 +160,20 @@ class Results(HitSequence):
         ranking = self.document_ranking(method, k, offset=offset)
         return [read_document(self._snapshot, id, rank, score) for rank, (id, score) in enumerate(ranking, offset + 1)]
 
-    def facets(self, field: str) -> dict[str, int]:
+    def facets(self, field: str, *, level: str = "full") -> dict[str, int]:
         """The number of candidate documents that have each value of a metadata field, most frequent first.
 
         Counted are all documents that have a passage that may be a result, not only those of the returned hits: the
         documents that `document_ranking` ranks. `one_per` has no influence. A document with several values counts once
         for each. Values with equal counts are in alphabetical order.
+
+        Classification codes are counted at `level`: class, subclass, group or full.
         """
         if not self.is_complete:
             raise UsageError("values cannot be counted if all documents are searched in batches; set documents (--documents) to a number")
         rows = np.arange(self.matches.passages) if self.eligible is None else np.flatnonzero(self.eligible)
         candidates = np.unique(self.matches.document_of_passage[rows])
-        return count_values(self._snapshot, self.matches.number_of_document[candidates], field_named(self._snapshot, field))
+        return count_values(self._snapshot, self.matches.number_of_document[candidates], field_named(self._snapshot, field), level)
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` tokens.

@@ -140,6 +140,8 @@ class IndexSummary:
     """The number of passages with each tag."""
     fields: dict[str, int]
     """The number of documents that have each metadata field."""
+    file_fields: tuple[str, ...]
+    """Further fields of conditions, derived from files: `path` and `folder`; empty if no document has a file."""
     stores: dict[str, str]
     """The stores of vectors, each with its kind."""
     tables: dict[str, str]
@@ -179,6 +181,8 @@ class ModelParameter:
     help: str
     low: float | None
     """The smallest value; null if there is none."""
+    low_open: bool
+    """Whether `low` itself is not allowed, only larger values."""
     high: float | None
     """The largest value; null if there is none."""
     choices: tuple[Any, ...]

@@ -16,6 +16,8 @@ from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.parameters import Parameter, Range
 from perikope.core.values import AnyTexts, Names, Notation, OneOf, Real, Switch, Text, Whole
+from perikope.fetch.file_fields import file_fields
+from perikope.patents.codes import LEVELS
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
@@ -342,21 +344,22 @@ class FacetsRequest(AskedOptions):
 
     fields: tuple[str, ...] = option((), Names(), "The metadata fields.")
     values: int = option(VALUES, Whole(Range(1, MOST_VALUES)), VALUES_HELP)
+    level: str = option("full", OneOf(LEVELS), "Level at which classification codes are counted: class, subclass, group or full.")
 
 
 @operation("facets", FacetsRequest, dict[str, CountedValues], searches=SCORING, example={"query": QUERY, "fields": ["folder"]})
 def facets(index: Index, given: GivenOptions) -> dict[str, CountedValues]:
     """For each field, its most frequent values among the candidate documents of a search."""
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, {**given.search, "k": 1, "offset": 0})
-    return _facets(results, given.own.fields, given.own.values)
+    return _facets(results, given.own.fields, given.own.values, given.own.level)
 
 
-def _facets(results: Results, fields: tuple[str, ...], most: int) -> dict[str, CountedValues]:
-    """The `most` most frequent values of each field."""
+def _facets(results: Results, fields: tuple[str, ...], most: int, level: str = "full") -> dict[str, CountedValues]:
+    """The `most` most frequent values of each field, with classification codes at a level."""
     counted = {}
     for field in fields:
         checkpoint("facets")
-        counts = results.facets(field)
+        counts = results.facets(field, level=level)
         counted[field] = CountedValues(dict(islice(counts.items(), most)), len(counts))
     return counted
 
@@ -375,6 +378,7 @@ def summary(index: Index, given: GivenOptions) -> IndexSummary:
     return IndexSummary(
         documents=info.documents, passages=info.passages, language=info.language, languages=dict(info.languages),
         parts=dict(info.parts), tags=dict(info.tags), fields={field.name: field.documents for field in info.fields},
+        file_fields=file_fields(index.snapshot),
         stores={store.name: store.kind for store in info.stores}, tables={table.name: table.kind for table in info.tables},
         model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint, originals=has_originals(),
     )  # fmt: skip
@@ -396,7 +400,8 @@ def _parameter(parameter: Parameter) -> ModelParameter:
     low, high = (limits.low, limits.high) if limits is not None else (None, None)
     return ModelParameter(
         parameter.name, _plain(parameter.default), parameter.help,
-        None if low is None else float(low), None if high is None else float(high), tuple(map(_plain, parameter.grid_values())),
+        None if low is None else float(low), limits is not None and limits.low_open, None if high is None else float(high),
+        tuple(map(_plain, parameter.grid_values())),
     )  # fmt: skip
 
 

@@ -3,6 +3,9 @@
  * file sets `innerHTML` or the like; a test enforces it.
  */
 
+/** The value of a property until its owner sets it, before the element is connected. @type {any} */
+export const GIVEN = undefined;
+
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**

@@ -13,6 +13,7 @@
  * @property {string} compare a second model to compare with; empty for none
  * @property {readonly string[]} filters conditions, such as `year>=2010`
  * @property {string} group a metadata field by which hits are grouped, or `document`; empty for none
+ * @property {string} unlimited limits of a search with a patent that are off, such as `class,date`; empty for none
  * @property {string} document the id of the open document; empty for none
  * @property {string} passage the id of the passage in the open document
  * @property {string} explained the name of the passage whose score is explained; empty for none
@@ -21,13 +22,13 @@
 
 /** @type {State} */
 export const EMPTY = Object.freeze({
-  index: "", query: "", model: "", compare: "", filters: Object.freeze([]), group: "",
+  index: "", query: "", model: "", compare: "", filters: Object.freeze([]), group: "", unlimited: "",
   document: "", passage: "", explained: "", panel: "",
 });
 
 /** @type {Record<Exclude<keyof State, "filters">, string>} */
 const NAMES = {
-  index: "index", query: "q", model: "model", compare: "compare", group: "group",
+  index: "index", query: "q", model: "model", compare: "compare", group: "group", unlimited: "unlimited",
   document: "document", passage: "passage", explained: "explain", panel: "panel",
 };
 

@@ -183,6 +183,8 @@ export interface IndexSummary {
   tags: Record<string, number>;
   /** The number of documents that have each metadata field. */
   fields: Record<string, number>;
+  /** Further fields of conditions, derived from files: `path` and `folder`; empty if no document has a file. */
+  file_fields: string[];
   /** The stores of vectors, each with its kind. */
   stores: Record<string, string>;
   /** The learned tables, each with its kind. */
@@ -295,6 +297,8 @@ export interface ModelParameter {
   help: string;
   /** The smallest value; null if there is none. */
   low: number | null;
+  /** Whether `low` itself is not allowed, only larger values. */
+  low_open: boolean;
   /** The largest value; null if there is none. */
   high: number | null;
   /** The values that are tried by `perikope tune`, or all values of a parameter that has few. */
@@ -787,6 +791,8 @@ export interface Requests {
     fields?: string | readonly string[];
     /** Largest number of counted values per metadata field; the most frequent ones are returned. */
     values?: number;
+    /** Level at which classification codes are counted: class, subclass, group or full. */
+    level?: "class" | "subclass" | "group" | "full";
   } & SearchOptions;
   /** The number of documents that satisfy the conditions of a search. */
   "count": {
