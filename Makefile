@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-neural test-docs lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -15,6 +15,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(MAKE) --jobs=2 lint checked-kernels kernels types
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m tests.page
 
 # Tests of the neural part, which `make test` skips if torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
@@ -26,6 +27,20 @@ test-neural: $(VENV)/installed-dev
 # page installs.
 test-docs: $(VENV)/installed-dev
 	PERIKOPE_DOCUMENTATION=all $(BIN)/python -m pytest tests/documentation
+
+# What the tests of the page need besides Chromium: Playwright, and from npm TypeScript and axe. Nothing of it is part of
+# the package. `make test` runs these tests where everything is installed, and else says what it left out.
+page-tools: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.45'
+	npm install --prefix tests/page --no-audit --no-fund --no-package-lock --loglevel error
+
+page-check: page-tools
+	$(BIN)/python -m pytest tests/page tests/server/test_page.py
+	@$(BIN)/python -m tests.page
+
+# Writes the pictures of the page in docs/images, light and dark.
+screenshots: page-tools
+	$(BIN)/python -m tests.page.screenshots docs/images
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
-/** Asks the server. The types of answers are in `api.d.ts`, which is made from the declarations of the server. */
+/** Asks the server. The types of options and answers are in `types.d.ts`, made from the declarations of the server. */
 
-/** @typedef {import("./api.js").Problem} Problem */
+/** @typedef {import("./types.js").Requests} Requests */
+/** @typedef {import("./types.js").Answers} Answers */
 
 /** Why the server did not answer as asked. */
 export class ApiError extends Error {
@@ -27,12 +28,13 @@ export class Api {
   /**
    * The answer of an operation, such as `search`.
    *
-   * @param {string} operation
-   * @param {Record<string, unknown>} [options] options by name; those that are undefined or "" are left out
+   * @template {keyof Answers} O
+   * @param {O} operation
+   * @param {Requests[O]} [options] options by name; those that are undefined or "" are left out
    * @param {AbortSignal} [signal]
-   * @returns {Promise<any>}
+   * @returns {Promise<Answers[O]>}
    */
-  async ask(operation, options = {}, signal) {
+  async ask(operation, options = /** @type {Requests[O]} */ ({}), signal) {
     const path = `/indexes/${encodeURIComponent(this.index)}${operation ? `/${operation}` : ""}`;
     const given = Object.entries(options).filter(([, value]) => value !== undefined && value !== "");
     const query = new URLSearchParams();
@@ -44,6 +46,7 @@ export class Api {
   }
 }
 
+/** @type {ReadonlySet<string>} */
 const GET_ONLY = new Set(["", "document", "outline", "passage", "suggest", "values", "models"]);
 
 /**

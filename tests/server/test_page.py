@@ -1,0 +1,39 @@
+"""How the server sends the files of the page."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from perikope.page import page_files
+from perikope.server.problems import PAGE_POLICY
+from tests.server.support import LiveServer, check_problem
+
+
+def test_the_page_is_at_the_root_and_runs_nothing_inline(live: LiveServer) -> None:
+    with live.client() as client:
+        answer = client.get("/")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"] == PAGE_POLICY
+    assert "unsafe" not in PAGE_POLICY
+    assert "<pk-app>" in answer.text
+
+
+@pytest.mark.parametrize("path", sorted(page_files()))
+def test_a_file_is_sent_compressed_and_only_if_it_is_new(live: LiveServer, path: str) -> None:
+    file = page_files()[path]
+    with live.client() as client:
+        answer = client.get(path, headers={"accept-encoding": "gzip"})
+        plain = client.get(path, headers={"accept-encoding": "identity"})
+        again = client.get(path, headers={"if-none-match": answer.headers["etag"]})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.content == plain.content == file.data == gzip.decompress(file.packed)
+    assert "content-encoding" not in plain.headers
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("path", ["/page/", "/page/types.d.ts", "/page/%2e%2e/page/app.js", "/page/nothing.js", "/page/%2e%2e/__init__.py"])
+def test_no_other_file_is_sent(live: LiveServer, path: str) -> None:
+    with live.client() as client:
+        check_problem(client.get(path), 404)
