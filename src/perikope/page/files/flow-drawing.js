@@ -1,0 +1,140 @@
+/**
+ * A drawing of the section tree around a passage, with the score flowing along it. Rows are the document, the sections
+ * above the passage, and its neighbours. A band per origin begins at the rows of this origin and ends at the passage, and
+ * is as wide as its share. It does not say how much each row of an origin adds, since only their sum is known.
+ */
+
+import { fill, h, svg } from "./dom.js";
+import { count, percent } from "./format.js";
+import { sharesOf } from "./reasons.js";
+import { printable } from "./shown.js";
+import { t } from "./texts.js";
+
+/** @typedef {import("./reasons.js").Origin} Origin */
+/** @typedef {import("./reasons.js").Share} Share */
+/** @typedef {import("./types.js").DocumentTree} DocumentTree */
+/** @typedef {import("./types.js").PassageView} PassageView */
+/** @typedef {{element: HTMLElement, origins: Origin[]}} Row */
+
+/** The width of all bands together where they enter the passage, in pixels. */
+const WHOLE = 34;
+const LANE = 34, NARROW = 24;
+
+export class FlowDrawing extends HTMLElement {
+  /** @type {Row[]} */
+  #rows = [];
+  /** @type {Share[]} */
+  #shares = [];
+  /** @type {HTMLElement} */
+  #passage;
+  #bands = svg("svg", { class: "bands", "aria-hidden": "true" });
+  #resized = new ResizeObserver(() => this.#draw());
+
+  disconnectedCallback() {
+    this.#resized.disconnect();
+  }
+
+  /**
+   * @param {import("./reasons.js").Part[]} parts
+   * @param {PassageView} passage
+   * @param {DocumentTree} tree
+   */
+  show(parts, passage, tree) {
+    this.#shares = sharesOf(parts).filter(({ share }) => share >= 0.005);
+    this.#rows = rowsOf(passage, tree, new Set(this.#shares.map(({ origin }) => origin)));
+    this.#passage = /** @type {Row} */ (this.#rows.find(({ origins }) => origins.includes("passage"))).element;
+    fill(this, h("ol", { class: "rows" }, this.#rows.map(({ element }) => element)), this.#bands);
+    this.#resized.disconnect();
+    this.#resized.observe(this);
+    this.#draw();
+  }
+
+  #draw() {
+    const box = this.getBoundingClientRect();
+    if (!box.width) return;
+    const lane = box.width < 480 ? NARROW : LANE;
+    const lanes = this.#shares.filter(({ origin }) => origin !== "passage");
+    const width = lanes.length * lane + 46;
+    this.style.setProperty("--bands", `${width}px`);
+    this.#bands.setAttribute("width", String(width));
+    this.#bands.setAttribute("height", String(box.height));
+    /** @param {Element} element */
+    const middle = (element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return (top + bottom) / 2 - this.getBoundingClientRect().top;
+    };
+    const goal = middle(this.#passage);
+    let at = goal - WHOLE / 2;
+    /** @type {SVGElement[]} */
+    const drawn = [];
+    for (const { origin, value, share } of this.#shares) {
+      const wide = Math.max(share * WHOLE, 1.5), end = at + wide / 2;
+      at += share * WHOLE;
+      const style = value < 0 ? "band negative" : "band";
+      const band = svg("g", { class: style }, svg("title", {}, `${t.origins[origin]} ${percent(share)}`));
+      band.style.setProperty("--color", `var(--${origin})`);
+      const number = lanes.findIndex((one) => one.origin === origin);
+      if (number < 0) band.append(svg("path", { d: `M6 ${end}h14`, "stroke-width": wide }));
+      else {
+        const x = 30 + number * lane;
+        const starts = this.#rows.filter(({ origins }) => origins.includes(origin)).map(({ element }) => middle(element));
+        for (const y of starts) band.append(svg("circle", { cx: 5, cy: y, r: 3 }), svg("path", { class: "thin", d: bend(y, end, x, 1.5) }));
+        band.append(svg("path", { d: entry(end, x, starts, wide), "stroke-width": wide }));
+        const top = Math.min(...starts, end);
+        if (share >= 0.04) band.append(svg("text", { x: x + wide / 2 + 4, y: (top + end) / 2 + 4 }, percent(share)));
+      }
+      drawn.push(band);
+    }
+    fill(this.#bands, drawn);
+  }
+}
+customElements.define("pk-flow", FlowDrawing);
+
+/** A thin line from a row to the lane at x. @param {number} y @param {number} end @param {number} x @param {number} least */
+function bend(y, end, x, least) {
+  const radius = Math.min(10, Math.abs(end - y) / 2, x - 6);
+  const turn = y < end ? radius : -radius;
+  return `M5 ${y}H${x - radius}Q${x} ${y} ${x} ${y + turn}V${y + turn + Math.sign(end - y) * least}`;
+}
+
+/** The band in its lane, from the row that is farthest from the passage, and into the passage. @param {number} end @param {number} x @param {number[]} starts @param {number} wide */
+function entry(end, x, starts, wide) {
+  const radius = Math.min(12 + wide / 2, x - 6);
+  const above = starts.filter((y) => y < end - 1), below = starts.filter((y) => y > end + 1);
+  const paths = [];
+  if (above.length) paths.push(`M${x} ${Math.min(...above) + 10}V${end - radius}Q${x} ${end} ${x - radius} ${end}H8`);
+  if (below.length) paths.push(`M${x} ${Math.max(...below) - 10}V${end + radius}Q${x} ${end} ${x - radius} ${end}H8`);
+  return paths.join("") || `M${x} ${end}H8`;
+}
+
+/** @param {PassageView} passage @param {DocumentTree} tree @param {Set<Origin>} origins @returns {Row[]} */
+function rowsOf(passage, tree, origins) {
+  /** @type {number[]} */
+  const above = [0];
+  for (let inner = 0; inner >= 0;) {
+    const parent = inner;
+    inner = tree.nodes.findIndex((node, number) => node.parent === parent && number > parent && node.start <= passage.start && passage.end <= node.end && node.end > node.start);
+    if (inner >= 0) above.push(inner);
+  }
+  /** @type {Row[]} */
+  const rows = [];
+  /** @param {number} depth @param {string} kind @param {string} text @param {Origin[]} from @param {string} [label] */
+  const add = (depth, kind, text, from, label) => {
+    const element = h("li", { class: `row ${kind}` }, label && h("span", { class: "kind" }, label), h("span", { class: "name", dir: "auto" }, printable(text)));
+    element.style.setProperty("--depth", String(depth));
+    rows.push({ element, origins: from });
+  };
+  above.forEach((number, depth) => {
+    const node = tree.nodes[number];
+    const title = node.title || (number ? node.part || t.document.untitled : passage.title || passage.document);
+    add(depth, number ? "section" : "document", title, number ? ["titles", "sections"] : ["titles", "document"], number ? "" : t.origins.document);
+    const siblings = tree.nodes.filter(({ parent }) => parent === number).length - (above[depth + 1] ? 1 : 0);
+    if (siblings) add(depth + 1, "others", t.explanation.otherSections(count(siblings), siblings), []);
+  });
+  const depth = above.length;
+  for (const { text } of passage.before) add(depth, "neighbor", text, ["neighbors"]);
+  add(depth, "passage", passage.text, ["passage"]);
+  for (const { text } of passage.after) add(depth, "neighbor", text, ["neighbors"]);
+  for (const origin of /** @type {const} */ (["references", "other"])) if (origins.has(origin)) add(0, "beside", t.explanation.beside[origin], [origin]);
+  return rows;
+}
