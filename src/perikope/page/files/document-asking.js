@@ -40,11 +40,11 @@ export function askOutline(api, document, signal) {
 }
 
 /**
- * @param {Api} api @param {State} state @param {Reading | undefined} reading @param {AbortSignal} signal
+ * @param {Api} api @param {State} state @param {Reading | undefined} reading @param {number} sigma how far a word reaches, in words @param {AbortSignal} signal
  * @returns {Promise<import("./types.js").Landscape>}
  */
-export function askLandscape(api, state, reading, signal) {
-  return api.ask("landscape", { ...asked(state, reading), document: state.document, bins: BINS }, signal);
+export function askLandscape(api, state, reading, sigma, signal) {
+  return api.ask("landscape", { ...asked(state, reading), document: state.document, bins: BINS, sigma }, signal);
 }
 
 /**

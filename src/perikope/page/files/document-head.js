@@ -29,7 +29,7 @@ export function documentHead(view, store) {
   if (view.language) fields.push([t.document.language, [view.language]]);
   return [
     h("h1", { tabIndex: -1, dir: "auto", ...(title ? { "data-text": 0 } : {}) }, title ? nodesOf(title, () => h("a")) : printable(view.title || view.document)),
-    h("p", { class: "facts" }, facts.filter(Boolean).map((fact) => h("bdi", {}, printable(fact)))),
+    h("p", { class: "document-facts" }, facts.filter(Boolean).map((fact) => h("bdi", {}, printable(fact)))),
     h("details", { class: "metadata" }, h("summary", {}, t.document.details),
       h("dl", {}, fields.map(([name, all]) => h("div", {}, h("dt", {}, printable(String(name))), h("dd", { dir: "auto" }, valueNodes(/** @type {string[]} */ (all))))))),
     view.cites.length ? citesOf(view, store) : null,

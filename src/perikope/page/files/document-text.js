@@ -114,9 +114,9 @@ export class DocumentText extends HTMLElement {
     return slice?.element.querySelector(`[data-text="${number}"]`) ?? null;
   }
 
-  /** The first and the last text in the window. @returns {[number, number]} */
-  visible() {
-    const first = this.#firstBelow(0), last = this.#firstBelow(innerHeight);
+  /** The first and the last text in the window. @param {number} top where the window begins, below a header @returns {[number, number]} */
+  visible(top) {
+    const first = this.#firstBelow(top), last = this.#firstBelow(innerHeight);
     return [first, Math.max(first, last - 1)];
   }
 

@@ -17,6 +17,8 @@ import { t } from "./texts.js";
 
 /** Milliseconds without typing after which the words of a changed query are marked. */
 const PAUSE = 300;
+/** The usual number of characters of a word, with a space. */
+const CHARACTERS = 6;
 
 export class DocumentPage extends HTMLElement {
   /** @type {import("./state.js").Store} */
@@ -32,6 +34,7 @@ export class DocumentPage extends HTMLElement {
   #position = h("span", { class: "position", role: "status" });
   #steps = h("div", { class: "steps", role: "group", "aria-label": t.document.hitSteps }, this.#position,
     this.#button("up", t.document.previousHit, () => this.#step(-1)), this.#button("up", t.document.nextHit, () => this.#step(1), "down"));
+  #bar = h("div", { class: "document-bar" });
   #tools = h("div", { class: "passage-tools", role: "group", "aria-label": t.document.tools },
     this.#button("why", t.document.explain, () => this.#act("explain")), this.#button("keep", t.document.keep, () => this.#act("keep")),
     this.#button("cite", t.document.cite, () => this.#act("cite")));
@@ -52,7 +55,8 @@ export class DocumentPage extends HTMLElement {
     const back = h("button", { type: "button", class: "back", onclick: () => this.store.change({ document: "", passage: "" }) }, icon("up"), t.document.back);
     const outline = h("details", { class: "outline-place", open: matchMedia("(min-width: 60rem)").matches },
       h("summary", {}, t.document.outline), h("nav", { "aria-label": t.document.outline }, this.#outline));
-    fill(this, h("div", { class: "document-bar" }, back, this.#steps), h("div", { class: "document-columns" }, outline,
+    fill(this.#bar, back, this.#steps);
+    fill(this, this.#bar, h("div", { class: "document-columns" }, outline,
       h("article", {}, this.#head, this.#text), this.#strip));
     this.addEventListener("place", (event) => this.#goTo(this.#text.at(/** @type {CustomEvent} */ (event).detail.character)));
     this.addEventListener("click", (event) => this.#click(event));
@@ -94,13 +98,11 @@ export class DocumentPage extends HTMLElement {
     if (isNew) this.#clear();
     const asked = askDocument(this.api, state, signal);
     const outline = askOutline(this.api, state.document, signal);
-    const landscape = state.query.trim() ? askLandscape(this.api, state, this.search?.reading, signal) : Promise.resolve(null);
-    // The text does not wait for these, and without them it is still a text.
+    // The text does not wait for the outline, and without it, it is still a text.
     outline.catch(() => {});
-    landscape.catch(() => {});
     try {
       const view = await asked;
-      const around = isNew ? view.texts.findIndex(({ id, kind }) => id === state.passage && kind === "passage") : this.#text.visible()[0];
+      const around = isNew ? view.texts.findIndex(({ id, kind }) => id === state.passage && kind === "passage") : this.#text.visible(this.header)[0];
       this.#text.show(view, Math.max(around, 0));
       this.#hit = -1;
       fill(this.#head, ...documentHead(view, this.store));
@@ -108,8 +110,13 @@ export class DocumentPage extends HTMLElement {
       if (isNew) this.#arrive(around);
       else this.#text.element(around)?.scrollIntoView({ block: "start" });
       const hits = this.#text.hits.map(({ text, hit }) => view.texts[text].start + view.texts[text].highlights[hit][0]);
-      const [tree, influence] = await Promise.all([outline, landscape.catch(() => null)]);
+      const landscape = hits.length ? askLandscape(this.api, state, this.search?.reading, reachIn(view), signal).catch(() => null) : null;
+      const tree = await outline;
+      if (signal.aborted) return;
       this.#outline.show(tree, hits);
+      this.#follow();
+      const influence = await landscape;
+      if (signal.aborted) return;
       this.#strip.show(influence);
       this.#follow();
     } catch (error) {
@@ -161,7 +168,7 @@ export class DocumentPage extends HTMLElement {
   #step(by) {
     const { hits } = this.#text;
     if (!hits.length) return;
-    const [first] = this.#text.visible();
+    const [first] = this.#text.visible(this.header);
     const from = this.#at >= 0 ? this.#at : first;
     let next = this.#hit + by;
     if (this.#hit < 0 || hits[this.#hit].text !== this.#at) next = by > 0 ? hits.findIndex(({ text }) => text >= from) : hits.findLastIndex(({ text }) => text < from);
@@ -191,7 +198,7 @@ export class DocumentPage extends HTMLElement {
     const { view } = this.#text;
     if (!view) return;
     const near = this.#tools.closest("[data-text]");
-    const from = near instanceof HTMLElement ? Number(near.dataset.text) : this.#text.visible()[0];
+    const from = near instanceof HTMLElement ? Number(near.dataset.text) : this.#text.visible(this.header)[0];
     const number = view.texts.findIndex(({ kind }, at) => at >= from && kind === "passage");
     if (number < 0) return;
     const { id, text, citation, part, tag, language, start, end, highlights } = view.texts[number];
@@ -235,7 +242,7 @@ export class DocumentPage extends HTMLElement {
 
   /** Put the tools at a passage. @param {EventTarget | null} where */
   #offer(where) {
-    const passage = where instanceof Element ? where.closest(".text.passage") : null;
+    const passage = where instanceof Element ? where.closest(".text.is-passage") : null;
     if (passage && this.#tools.parentNode !== passage) passage.append(this.#tools);
     /** @type {HTMLElement} */ (this.#tools.firstElementChild).hidden = !this.store.state.query.trim();
   }
@@ -245,9 +252,17 @@ export class DocumentPage extends HTMLElement {
     this.#frame = 0;
     const { view } = this.#text;
     if (!view?.texts.length || this.hidden) return;
-    const [first, last] = this.#text.visible().map((number) => Math.min(number, view.texts.length - 1));
+    const { header } = this;
+    this.style.setProperty("--header", `${header}px`);
+    const [first, last] = this.#text.visible(header + this.#bar.offsetHeight).map((number) => Math.min(number, view.texts.length - 1));
     this.#strip.showWindow(view.texts[first].start, view.texts[last].end);
-    this.#outline.mark(view.texts[Math.min(first + 1, last)].start);
+    this.#outline.mark(view.texts[first <= this.#at && this.#at <= last ? this.#at : first].start);
+  }
+
+  /** The height of what stays above the document when it is scrolled. */
+  get header() {
+    const above = this.closest("pk-app")?.querySelector(":scope > header");
+    return above instanceof HTMLElement && getComputedStyle(above).position !== "static" ? above.offsetHeight : 0;
   }
 
   /** @param {Parameters<typeof icon>[0]} drawing @param {string} name @param {() => void} act @param {string} [style] */
@@ -256,3 +271,9 @@ export class DocumentPage extends HTMLElement {
   }
 }
 customElements.define("pk-document", DocumentPage);
+
+/** How far a word reaches in a landscape, in words: less in a short document, whose places would be all alike. @param {import("./types.js").DocumentView} view */
+function reachIn(view) {
+  const words = (view.texts.at(-1)?.end ?? 0) / CHARACTERS;
+  return Math.round(Math.min(Math.max(words / 40, 4), 85));
+}

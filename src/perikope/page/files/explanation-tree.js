@@ -22,7 +22,7 @@ export function treeOf(node) {
 /** @param {Explained} node @param {number} depth @param {number} share of the sum that the node is a summand of */
 function nodeOf(node, depth, share) {
   const children = node.children ?? [];
-  const line = [h("span", { class: "value" }, score(node.value)), h("span", { class: "label" }, printable(node.label)), operationOf(node)];
+  const line = [h("span", { class: "amount" }, score(node.value)), h("span", { class: "label" }, printable(node.label)), operationOf(node)];
   const item = h("li", { class: children.length ? "" : "leaf" });
   item.style.setProperty("--share", String(share));
   const [origin] = Object.keys(node.origins ?? {});

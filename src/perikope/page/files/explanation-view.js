@@ -104,7 +104,7 @@ function pieceOf({ text, word, origin }) {
 /** The parts as rows with bars: origin, share, value and words. @param {Part[]} parts */
 function partsOf(parts) {
   const rows = sharesOf(parts).map((share) => {
-    const bar = h("span", { class: share.value < 0 ? "bar negative" : "bar" });
+    const bar = h("span", { class: share.value < 0 ? "gauge negative" : "gauge" });
     bar.style.setProperty("--share", String(share.share));
     const named = new Set(namedWords(share));
     const words = share.words.slice(0, 8).map(({ word, value }) => h("span", { class: named.has(word) ? "word named" : "word" }, printable(word), " ", h("small", {}, score(value))));

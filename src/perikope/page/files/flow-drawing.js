@@ -18,7 +18,8 @@ import { t } from "./texts.js";
 
 /** The width of all bands together where they enter the passage, in pixels. */
 const WHOLE = 34;
-const LANE = 34, NARROW = 24;
+/** The space between two bands, for the share of the first. */
+const GAP = 36;
 
 export class FlowDrawing extends HTMLElement {
   /** @type {Row[]} */
@@ -52,9 +53,15 @@ export class FlowDrawing extends HTMLElement {
   #draw() {
     const box = this.getBoundingClientRect();
     if (!box.width) return;
-    const lane = box.width < 480 ? NARROW : LANE;
-    const lanes = this.#shares.filter(({ origin }) => origin !== "passage");
-    const width = lanes.length * lane + 46;
+    /** @type {Map<Origin, number>} */
+    const lanes = new Map();
+    let right = 18;
+    for (const { origin, share } of this.#shares) {
+      if (origin === "passage") continue;
+      lanes.set(origin, right + widthOf(share) / 2 + 8);
+      right += widthOf(share) + GAP;
+    }
+    const width = right + 16;
     this.style.setProperty("--bands", `${width}px`);
     this.#bands.setAttribute("width", String(width));
     this.#bands.setAttribute("height", String(box.height));
@@ -68,20 +75,20 @@ export class FlowDrawing extends HTMLElement {
     /** @type {SVGElement[]} */
     const drawn = [];
     for (const { origin, value, share } of this.#shares) {
-      const wide = Math.max(share * WHOLE, 1.5), end = at + wide / 2;
+      const wide = widthOf(share), end = at + wide / 2;
       at += share * WHOLE;
       const style = value < 0 ? "band negative" : "band";
       const band = svg("g", { class: style }, svg("title", {}, `${t.origins[origin]} ${percent(share)}`));
       band.style.setProperty("--color", `var(--${origin})`);
-      const number = lanes.findIndex((one) => one.origin === origin);
-      if (number < 0) band.append(svg("path", { d: `M6 ${end}h14`, "stroke-width": wide }));
+      const x = lanes.get(origin);
+      band.append(svg("path", { class: "tip", d: `M2 ${end}l7 ${-wide / 2 - 2}v${wide + 4}Z` }));
+      if (x === undefined) band.append(svg("path", { d: `M8 ${end}h8`, "stroke-width": wide }));
       else {
-        const x = 30 + number * lane;
         const starts = this.#rows.filter(({ origins }) => origins.includes(origin)).map(({ element }) => middle(element));
         for (const y of starts) band.append(svg("circle", { cx: 5, cy: y, r: 3 }), svg("path", { class: "thin", d: bend(y, end, x, 1.5) }));
         band.append(svg("path", { d: entry(end, x, starts, wide), "stroke-width": wide }));
-        const top = Math.min(...starts, end);
-        if (share >= 0.04) band.append(svg("text", { x: x + wide / 2 + 4, y: (top + end) / 2 + 4 }, percent(share)));
+        const middleOfLane = (Math.min(...starts, end) + Math.max(...starts, end)) / 2;
+        if (share >= 0.02) band.append(svg("text", { x: x + wide / 2 + 4, y: middleOfLane + 4 }, percent(share)));
       }
       drawn.push(band);
     }
@@ -89,6 +96,11 @@ export class FlowDrawing extends HTMLElement {
   }
 }
 customElements.define("pk-flow", FlowDrawing);
+
+/** @param {number} share */
+function widthOf(share) {
+  return Math.max(share * WHOLE, 1.5);
+}
 
 /** A thin line from a row to the lane at x. @param {number} y @param {number} end @param {number} x @param {number} least */
 function bend(y, end, x, least) {
@@ -99,7 +111,7 @@ function bend(y, end, x, least) {
 
 /** The band in its lane, from the row that is farthest from the passage, and into the passage. @param {number} end @param {number} x @param {number[]} starts @param {number} wide */
 function entry(end, x, starts, wide) {
-  const radius = Math.min(12 + wide / 2, x - 6);
+  const radius = Math.min(8 + wide / 2, x - 9);
   const above = starts.filter((y) => y < end - 1), below = starts.filter((y) => y > end + 1);
   const paths = [];
   if (above.length) paths.push(`M${x} ${Math.min(...above) + 10}V${end - radius}Q${x} ${end} ${x - radius} ${end}H8`);
@@ -120,7 +132,7 @@ function rowsOf(passage, tree, origins) {
   const rows = [];
   /** @param {number} depth @param {string} kind @param {string} text @param {Origin[]} from @param {string} [label] */
   const add = (depth, kind, text, from, label) => {
-    const element = h("li", { class: `row ${kind}` }, label && h("span", { class: "kind" }, label), h("span", { class: "name", dir: "auto" }, printable(text)));
+    const element = h("li", { class: `row row-${kind}` }, label && h("span", { class: "kind" }, label), h("span", { class: "name", dir: "auto" }, printable(text)));
     element.style.setProperty("--depth", String(depth));
     rows.push({ element, origins: from });
   };

@@ -4,8 +4,8 @@
  */
 
 import { fill, h, svg } from "./dom.js";
-import { percent } from "./format.js";
-import { pathOf, reachingAt, tokenAt } from "./landscape.js";
+import { count, percent } from "./format.js";
+import { isListed, pathOf, reachingAt, tokenAt } from "./landscape.js";
 import { printable } from "./shown.js";
 import { t } from "./texts.js";
 
@@ -14,6 +14,8 @@ import { t } from "./texts.js";
 const WIDTH = 100, HEIGHT = 1000;
 /** The largest number of occurrences that are named at a place. */
 const NAMED = 6;
+/** More occurrences than this are not drawn as lines, since they would be one area. */
+const DRAWN = 1500;
 
 /** The event `place` has the character of the chosen place in its `detail`. */
 export class LandscapeStrip extends HTMLElement {
@@ -47,7 +49,7 @@ export class LandscapeStrip extends HTMLElement {
     this.#bin = -1;
     this.hidden = !landscape?.occurrences.length;
     if (this.hidden || !landscape) return;
-    const ticks = landscape.occurrences.map(({ position }) => `M0 ${((position / landscape.tokens) * HEIGHT).toFixed(1)}h14`);
+    const ticks = (landscape.all_occurrences > DRAWN ? [] : landscape.occurrences).map(({ position }) => `M0 ${((position / landscape.tokens) * HEIGHT).toFixed(1)}h14`);
     fill(this.#drawing, svg("path", { class: "area", d: pathOf(landscape, WIDTH, HEIGHT) }),
       svg("path", { class: "ticks", d: ticks.join("") }), this.#reach);
     this.#strip.setAttribute("aria-valuemax", String(landscape.bins.length - 1));
@@ -106,7 +108,8 @@ export class LandscapeStrip extends HTMLElement {
     this.#line.hidden = this.#card.hidden = !bin;
     this.#reach.setAttribute("d", "");
     if (!landscape || !bin) return;
-    const reaching = reachingAt(landscape, bin.peak);
+    const isKnown = isListed(landscape, bin.peak);
+    const reaching = isKnown ? reachingAt(landscape, bin.peak) : [];
     const at = (bin.peak / landscape.tokens) * 100;
     this.#line.style.setProperty("top", `${at}%`);
     this.#reach.setAttribute("d", reaching.map(({ occurrence }) => `M0 ${((occurrence.position / landscape.tokens) * HEIGHT).toFixed(1)}h40`).join(""));
@@ -115,16 +118,16 @@ export class LandscapeStrip extends HTMLElement {
     fill(this.#card,
       h("p", { class: "where" }, h("b", {}, t.landscape.influence(percent(bin.influence))), ` ${t.landscape.at(percent(bin.peak / landscape.tokens))}`),
       heading && h("p", { class: "heading", dir: "auto" }, heading),
-      reaching.length ? h("ul", {}, reaching.slice(0, NAMED).map((one) => this.#reachingRow(one))) : h("p", {}, t.landscape.nothing),
-      reaching.length > NAMED && h("p", { class: "more" }, t.landscape.more(reaching.length - NAMED)));
+      reaching.length ? h("ul", {}, reaching.slice(0, NAMED).map((one) => this.#reachingRow(one))) : h("p", {}, isKnown ? t.landscape.nothing : t.landscape.unknown(count(landscape.occurrences.length))),
+      reaching.length > NAMED && h("p", { class: "rest" }, t.landscape.more(reaching.length - NAMED)));
     this.#card.style.setProperty("--at", `${at}%`);
   }
 
   /** @param {import("./landscape.js").Reaching} reaching */
   #reachingRow({ occurrence, distance, share }) {
-    const bar = h("span", { class: "bar", "aria-hidden": "true" });
+    const bar = h("span", { class: "gauge", "aria-hidden": "true" });
     bar.style.setProperty("--share", String(share));
-    return h("li", {}, h("mark", {}, printable(occurrence.word)), h("span", { class: "distance" }, t.landscape.distance(distance)), bar, h("span", { class: "share" }, percent(share)));
+    return h("li", {}, h("mark", {}, printable(occurrence.word)), h("span", { class: "distance" }, t.landscape.distance(distance)), bar, h("span", { class: "percent" }, percent(share)));
   }
 }
 customElements.define("pk-landscape", LandscapeStrip);

@@ -37,6 +37,12 @@ export function reachingAt(landscape, token) {
   return [...reaching.values()].sort((one, other) => other.share - one.share);
 }
 
+/** Whether the occurrences near a token are listed: the server lists the first ones of a long document. @param {Landscape} landscape @param {number} token */
+export function isListed(landscape, token) {
+  const { occurrences, all_occurrences: all } = landscape;
+  return occurrences.length === all || token < (occurrences.at(-1)?.position ?? 0);
+}
+
 /**
  * The token at a character, between the borders of bins.
  *

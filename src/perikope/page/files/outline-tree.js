@@ -74,10 +74,11 @@ export class OutlineTree extends HTMLElement {
   #row(number, counts, most, isOpen) {
     const node = /** @type {DocumentTree} */ (this.#tree).nodes[number];
     const inner = this.#children[number];
-    const title = printable(node.title || node.id || /** @type {Record<string, string>} */ (t.parts)[node.part] || node.part || t.document.untitled);
+    const isTable = /\/table\[\d+\]$/.test(node.step);
+    const title = printable((isTable ? `${t.document.table}: ${node.title.replaceAll(" | ", ", ")}` : node.title) || node.id || /** @type {Record<string, string>} */ (t.parts)[node.part] || node.part || t.document.untitled);
     const link = h("a", { href: this.addressOf(node.first_passage), onclick: (/** @type {MouseEvent} */ event) => this.#choose(event, number) },
       h("span", { class: "name", dir: "auto" }, title),
-      counts[number] ? h("span", { class: "count", "aria-label": t.document.hits(counts[number]) }, count(counts[number])) : null);
+      counts[number] ? h("span", { class: "tally", "aria-label": t.document.hits(counts[number]) }, count(counts[number])) : null);
     link.style.setProperty("--share", String(Math.sqrt(counts[number] / most)));
     const row = h("li", { class: isOpen ? "open" : "" });
     /** @type {HTMLElement | null} */

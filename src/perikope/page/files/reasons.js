@@ -21,7 +21,8 @@
 const NAMED_SHARE = 0.08;
 /** A word is named from this share of its part on. */
 const NAMED_WORD = 0.15;
-const MOST_PARTS = 3, MOST_WORDS = 3;
+const ALMOST_ALL = 0.9, MOST = 0.5;
+const MOST_WORDS = 3;
 
 /**
  * The share of each origin in a score, largest first. Sizes are compared, since a part may be negative.
@@ -59,15 +60,16 @@ export function namedWords({ value, words }) {
  */
 export function sentenceOf(parts, texts, language) {
   const shares = sharesOf(parts);
-  const raising = shares.filter(({ value, share }, number) => value > 0 && (share >= NAMED_SHARE || !number)).slice(0, MOST_PARTS);
+  const raising = shares.filter(({ value, share }, number) => value > 0 && (share >= NAMED_SHARE || !number)).slice(0, 3);
   const lowering = shares.find(({ value, share }) => value < 0 && share >= NAMED_SHARE);
   if (!raising.length && !lowering) return [{ text: texts.nothing }];
   /** @type {Piece[]} */
   const pieces = [];
-  raising.forEach((share, number) => {
-    const lead = number ? texts.also : share.share >= 0.9 ? texts.almostOnly : share.share >= 0.5 ? texts.mostly : texts.partly;
-    pieces.push({ text: number ? (number === raising.length - 1 ? texts.lastJoint : texts.joint) + lead : lead }, ...clause(share, texts, language));
-  });
+  const largest = raising[0]?.share ?? 0;
+  // The less the first part leaves, the fewer further parts are worth a clause.
+  raising.length = Math.min(raising.length, largest >= ALMOST_ALL ? 1 : largest >= MOST ? 2 : 3);
+  const [first, further] = largest >= ALMOST_ALL ? [texts.almostOnly, ""] : largest >= MOST ? [texts.mostly, texts.also] : [texts.partly, texts.partlyAgain];
+  raising.forEach((share, number) => pieces.push({ text: number ? further : first }, ...clause(share, texts, language)));
   if (raising.length) pieces.push({ text: "." });
   if (lowering) pieces.push({ text: pieces.length ? " " : "" }, { text: texts.lowered[lowering.origin], origin: lowering.origin });
   return pieces;

@@ -97,7 +97,7 @@ function textOf(number, showing) {
   const body = text.kind === "title" ? h(headingOf(text.depth), settings, inside)
     : CODE.has(text.tag) ? h("pre", { ...settings, tabIndex: 0 }, h("code", {}, inside)) : h("p", settings, inside);
   const isQuote = text.block >= 0 && QUOTES.has(showing.view.blocks[text.block].tag);
-  const names = ["text", text.kind, isQuote && "quote", level && "listed", text.tag === "claim" && "claim", text.text.includes("\n") && "lines"];
+  const names = ["text", `is-${text.kind}`, isQuote && "quote", level && "listed", text.tag === "claim" && "claim", text.text.includes("\n") && "lines"];
   const element = h("div", { class: names.filter(Boolean).join(" "), "data-text": number },
     text.kind === "title" ? null : showing.placeLink(text), marker && h("span", { class: "marker", "aria-hidden": "true" }, marker), body, further(text, showing));
   if (level) element.style.setProperty("--level", String(level));
@@ -113,7 +113,7 @@ function headingOf(depth) {
 function further(text, showing) {
   const targets = text.links.filter(([start, end]) => start === end).map(([, , target]) => target);
   if (!targets.length) return null;
-  return h("p", { class: "further" }, `${t.document.seeAlso} `, targets.flatMap((target, number) => {
+  return h("p", { class: "see" }, `${t.document.seeAlso} `, targets.flatMap((target, number) => {
     const { text: words, citation, id } = showing.view.texts[target];
     const link = showing.linkTo(target);
     link.append(printable(citation || (words.length < 60 ? words : id) || id));

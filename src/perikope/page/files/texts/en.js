@@ -28,6 +28,7 @@ export default {
     at: (/** @type {string} */ share) => `at ${share} of the document`,
     influence: (/** @type {string} */ share) => `Influence ${share}`,
     nothing: "No word of the query is near.",
+    unknown: (/** @type {string} */ listed) => `Only the first ${listed} matches are known here.`,
     more: (/** @type {number} */ number) => `and ${number} more`,
     distance: (/** @type {number} */ tokens) => (tokens ? `${Math.abs(tokens)} ${Math.abs(tokens) === 1 ? "word" : "words"} ${tokens < 0 ? "before" : "after"}` : "here"),
   },
@@ -47,15 +48,14 @@ export default {
     otherSections: (/** @type {string} */ text, /** @type {number} */ number) => (number === 1 ? "1 other section" : `${text} other sections`),
     beside: { references: "Passages that it refers to, or that refer to it", other: "Other features" },
   },
-  // The sentence: a beginning, then "because WORDS stand in ORIGIN" or "because of ORIGIN", joined by joints.
+  // The sentence: a beginning, then "because WORDS stand in ORIGIN" or "because of ORIGIN", once or several times.
   reasons: {
     nothing: "No word of the query reaches this passage.",
     almostOnly: "Almost only",
     mostly: "Mostly",
     partly: "Partly",
-    also: "also",
-    joint: ", ",
-    lastJoint: ", and ",
+    also: ", and also",
+    partlyAgain: ", partly",
     because: " because ",
     becauseOf: " because of ",
     // What stands after the words: before the origin, and after it.
