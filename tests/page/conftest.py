@@ -11,16 +11,21 @@ evidence    `perikope serve` over Evidence Inference, if it is present and PERIK
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from perikope.build.indexing import BuildOptions, build
 from tests.page.chromium import ARGUMENTS, executable, missing
 from tests.page.hostile import write_hostile
+from tests.page.tools import missing_tools, serious_problems
 from tests.page.visiting import Visiting, Visitor
 from tests.server.support import LiveServer, ServerProcess
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 @pytest.fixture(scope="package")
@@ -43,6 +48,14 @@ def visit(browser: object) -> Iterator[Visiting]:
     yield visitor
     visitor.close()
     visitor.check()
+
+
+@pytest.fixture(scope="package")
+def axe() -> Callable[[Page], list[str]]:
+    """Finds what people with disabilities stumble over on a page: one line per serious problem."""
+    if reason := missing_tools():
+        pytest.skip(reason)
+    return serious_problems
 
 
 @pytest.fixture(scope="package")

@@ -27,13 +27,13 @@ def _parsed(answer: bytes) -> tuple[int, dict[str, str], bytes]:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", SEARCH, 200), ("GET", "/", 404), ("GET", "/nothing", 404), ("GET", "/indexes/nothing/search", 404), ("GET", "/health", 200),
+        ("GET", SEARCH, 200), ("GET", "/nothing", 404), ("GET", "/indexes/nothing/search", 404), ("GET", "/health", 200),
         ("GET", "/ready", 200), ("GET", "/metrics", 200),
         ("GET", "/openapi.json", 200), ("GET", "/indexes", 200), ("GET", "/indexes/", 404),
         ("GET", "/indexes/small", 200), ("GET", "/indexes/small/", 404), ("GET", "/indexes/small/search/", 404), ("PUT", SEARCH, 405),
         ("DELETE", "/indexes/small", 405), ("POST", "/health", 405), ("GET", "/indexes/small/documents", 405), ("OPTIONS", SEARCH, 405),
         ("TRACE", SEARCH, 405), ("PATCH", "/indexes/small/documents", 405), ("POST", SEARCH, 415), ("GET", "/indexes/small/search", 400),
-        ("GET", "/indexes/small/document?id=nothing", 404), ("PROPFIND", "/", 404),
+        ("GET", "/indexes/small/document?id=nothing", 404), ("PROPFIND", "/", 405), ("PROPFIND", "/nothing", 404),
     ],
 )  # fmt: skip
 def test_every_answer_has_security_headers(live: LiveServer, method: str, path: str, status: int) -> None:

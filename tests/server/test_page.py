@@ -6,6 +6,8 @@ import gzip
 
 import pytest
 
+import perikope
+from perikope.core.errors import UnreadableQuery
 from perikope.page import page_files
 from perikope.server.problems import PAGE_POLICY
 from tests.server.support import LiveServer, check_problem
@@ -37,3 +39,15 @@ def test_a_file_is_sent_compressed_and_only_if_it_is_new(live: LiveServer, path:
 def test_no_other_file_is_sent(live: LiveServer, path: str) -> None:
     with live.client() as client:
         check_problem(client.get(path), 404)
+
+
+def test_an_error_of_a_boolean_query_has_a_place(live: LiveServer) -> None:
+    query = "magnetic AND (rotor OR"
+    with live.client() as client:
+        problem = client.get("/indexes/small/search", params={"query": query, "syntax": "boolean"})
+        others = client.get("/indexes/small/search", params={"query": "rotor", "filter": "year>>2"})
+    assert (problem.status_code, problem.json()["start"], problem.json()["end"]) == (400, len(query), len(query))
+    check_problem(others, 400)
+    with perikope.connect(live.url) as index, pytest.raises(UnreadableQuery) as caught:
+        index.search(query, syntax="boolean")
+    assert (caught.value.start, caught.value.end, str(caught.value)) == (len(query), len(query), problem.json()["detail"])

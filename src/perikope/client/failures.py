@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from perikope.client.address import ServerAddress
 from perikope.core.checked_json import parse_json
-from perikope.core.errors import NotFound, PerikopeError, ServerError, UsageError
+from perikope.core.errors import NotFound, PerikopeError, ServerError, UnreadableQuery, UsageError
 from perikope.search.views import printable
 
 _OK, _REDIRECTS = 200, range(300, 400)
@@ -22,7 +22,7 @@ def check_status(address: ServerAddress, status: int, body: bytes) -> None:
     if not detail:
         raise ServerError(f"{address} answers {_in_words(status)} {_ADVICE}", status)
     if status == HTTPStatus.BAD_REQUEST:
-        raise UsageError(detail)
+        raise UsageError(detail) if (place := _place(body)) is None else UnreadableQuery(detail, *place)
     if status == HTTPStatus.NOT_FOUND:
         raise NotFound(detail)
     raise ServerError(f"{address} answers {_in_words(status)}: {detail}", status)
@@ -47,6 +47,14 @@ def _detail(body: bytes) -> str:
         return ""
     detail = content.get("detail") if isinstance(content, dict) else None
     return " ".join(printable(detail).split()) if isinstance(detail, str) else ""
+
+
+def _place(body: bytes) -> tuple[int, int] | None:
+    """The characters of the query that a problem names: start and end. None if it names none."""
+    content = parse_json(body)
+    assert isinstance(content, dict)  # since it has a detail
+    start, end = content.get("start"), content.get("end")
+    return (start, end) if isinstance(start, int) and isinstance(end, int) else None
 
 
 def _in_words(status: int) -> str:

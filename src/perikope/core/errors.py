@@ -40,6 +40,17 @@ class UsageError(PerikopeError):
     """A name, parameter, value or query that cannot be used as given."""
 
 
+class UnreadableQuery(UsageError):
+    """A Boolean query that cannot be read. `start` and `end` (exclusive) are the characters that are wrong.
+
+    Both are the length of the query if something is missing at its end.
+    """
+
+    def __init__(self, message: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.start, self.end = start, end
+
+
 class NotFound(UsageError):
     """A document or passage that the index does not have."""
 

@@ -70,6 +70,9 @@ class Scanner:
 
         `advice` says what to write instead.
         """
-        position = self.at if position is None else position
+        return UsageError(self.complaint(message, self.at if position is None else position, advice))
+
+    def complaint(self, message: str, position: int, advice: str = "") -> str:
+        """The message of an error, with the text around its position."""
         hint = f"; {advice}" if advice else ""
-        return UsageError(f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}{hint}")
+        return f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}{hint}"

@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from perikope.core.errors import UsageError
+from perikope.core.errors import UnreadableQuery, UsageError
 from perikope.core.scanner import Scanner, excerpt
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word, words_of
 from perikope.query.spelling import MAX_EDITS, edits_of
@@ -137,7 +137,7 @@ def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
         while inside and at < len(text) and text[at] != "}":
             at += 1 + (text[at] == "\\")
     if at >= len(text):
-        raise Scanner(text).error("the quotation mark is not closed", opening)
+        raise QueryScanner(text).error("the quotation mark is not closed", opening)
     return at
 
 
@@ -167,7 +167,18 @@ class _Operator(NamedTuple):
     end: int
 
 
-class _QueryParser(Scanner):
+class QueryScanner(Scanner):
+    """A query that is read from left to right. Its errors know the characters that are wrong."""
+
+    def error(self, message: str, position: int | None = None, advice: str = "") -> UnreadableQuery:
+        """Make the error for a position: of the word that begins there, or of a single sign."""
+        start = self.at if position is None else position
+        lexeme = _LEXEME.match(self.text, start)
+        end = lexeme.end() if lexeme else min(start + 1, len(self.text))
+        return UnreadableQuery(self.complaint(message, start, advice), start, end)
+
+
+class _QueryParser(QueryScanner):
     """Parses a query by the grammar in the module docstring, and counts its words and terms."""
 
     def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, variants: Variants) -> None:

@@ -6,14 +6,14 @@ query that fetches documents, a query that scores passages, and conditions on do
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perikope.core.errors import UsageError, abridged, unknown
+from perikope.core.errors import UnreadableQuery, UsageError, abridged, unknown
 from perikope.fetch.filters import (
     Filter,
     Ids,
@@ -34,6 +34,7 @@ from perikope.query.code_terms import code_fields, codes_in, with_codes, without
 from perikope.query.language import Searched, check_language, contains_any, note_on_language, searched_languages
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.publications import documents_named, find_publication, similar_names
+from perikope.query.recognition import operator_between_words
 from perikope.query.spelling import near_terms
 from perikope.query.synonyms import Synonyms
 from perikope.query.syntax import automatic
@@ -53,8 +54,6 @@ Asked = str | Topic | PatentQuery
 TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
 """The name of the environment variable with the API key of the translation server."""
 
-_OPERATOR = re.compile(r"\S\s+(AND|OR|NOT|SAME|(?:NEAR|ADJ)/[0-9]+)\s+\S")
-"""An operator of Boolean queries between two words."""
 _LISTED = 3
 """The largest number of unknown ids that a note names."""
 
@@ -171,7 +170,8 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
     else:
         return _of_text(snapshot, asked.query if isinstance(asked, Topic) else asked, options)
     if options.browse_query:
-        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
+        with _of_browse_query():
+            prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
 
 
@@ -181,13 +181,25 @@ def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
         raise UsageError(f"the query must be text, not {type(text).__name__}")
     both = f"{text}\n{options.browse_query}" if options.browse_query else text
     searched = searched_languages(snapshot, both, options.language, options.syntax)
+    fetch = _read_in(snapshot, text, searched, options)
+    with _of_browse_query():
+        browse = _read_in(snapshot, options.browse_query, searched, options) if options.browse_query else None
     return Prepared(
-        _read_in(snapshot, text, searched, options),
-        _read_in(snapshot, options.browse_query, searched, options) if options.browse_query else None,
+        fetch,
+        browse,
         notes=_notes_on_syntax(snapshot, text, options.syntax),
         language=searched.detected,
         language_note=note_on_language(snapshot, both, searched),
     )
+
+
+@contextlib.contextmanager
+def _of_browse_query() -> Iterator[None]:
+    """Errors in this block are about `browse_query`. Their place is not one of the query itself."""
+    try:
+        yield
+    except UnreadableQuery as error:
+        raise UsageError(f"browse_query: {error}") from None
 
 
 def _notes_on_syntax(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
@@ -196,8 +208,8 @@ def _notes_on_syntax(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, .
     Only codes that documents of the index have are noted. In a Boolean query they are words of the text.
     """
     if syntax == "words":
-        found = _OPERATOR.search(text)
-        return (f"{found[1]} is read as a plain word; syntax='boolean' reads it as an operator",) if found else ()
+        found = operator_between_words(text)
+        return (f"{found} is read as a plain word; syntax='boolean' reads it as an operator",) if found else ()
     notes = []
     for code in codes_in(text):
         field = next((field for field in code_fields(snapshot) if _has_document(snapshot, parse_filter(f"{field}={code}"))), None)

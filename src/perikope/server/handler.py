@@ -22,7 +22,7 @@ import orjson
 
 from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
-from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError
+from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError, UnreadableQuery
 from perikope.search.facade import Index
 from perikope.search.options import OPTIONS
 from perikope.server.frames import Message, packed, receive
@@ -172,7 +172,8 @@ def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) ->
     if isinstance(error, PerikopeError) and not incident:
         # The file of an error is one of the server, since requests cannot name files.
         message = error.reason if isinstance(error, InputError) else str(error)
-        return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders))
+        place = (error.start, error.end) if isinstance(error, UnreadableQuery) else None
+        return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders), place=place)
     if isinstance(error, MemoryError):
         return Refusal(503, f"the server has too little memory for this request (incident {incident})", {"Retry-After": "1"})
     what = "the index cannot be read" if isinstance(error, (IndexFormatError, OSError)) else "the server failed"

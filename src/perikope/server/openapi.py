@@ -10,7 +10,7 @@ from perikope import __version__
 from perikope.core.options import Option
 from perikope.core.values import Names, Numbers
 from perikope.server.problems import TYPE as PROBLEM_TYPE
-from perikope.server.problems import Problem
+from perikope.server.problems import Problem, QueryProblem
 from perikope.server.routes import PREFIX, path_of
 from perikope.service.operations import WRITE, Operation
 from perikope.service.schemas import schema_of_request, schema_of_type
@@ -40,6 +40,9 @@ def openapi_document(operations: Mapping[str, Operation], indexes: Sequence[str]
     components: dict[str, Any] = {}
     problem = {PROBLEM_TYPE: {"schema": schema_of_type(Problem, components)}}
     problems = {status: {"description": text, "content": problem} for status, text in PROBLEMS.items()}
+    problems["400"]["content"] = {
+        PROBLEM_TYPE: {"schema": {"anyOf": [schema_of_type(kind, components) for kind in (Problem, QueryProblem)]}}
+    }
     paths: dict[str, Any] = {}
     for operation in operations.values():
         answer = {"description": "The answer.", "content": {"application/json": {"schema": schema_of_type(operation.answer, components)}}}

@@ -39,17 +39,28 @@ class Problem:
     """What is wrong, and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueryProblem(Problem):
+    """Why a Boolean query cannot be read."""
+
+    start: int
+    """The first character of the query that is wrong; the length of the query if something is missing at its end."""
+    end: int
+    """The end of the characters that are wrong (exclusive)."""
+
+
 class Refusal(Exception):
     """A request that is answered with a problem."""
 
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, place: tuple[int, int] | None = None) -> None:
+        """`place` has the start and the end of the characters of the query that are wrong, if they are known."""
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+        self.status, self.detail, self.headers, self.place = status, detail, dict(headers or {}), place
 
     @property
     def body(self) -> bytes:
         """The problem as JSON."""
-        return problem_body(self.status, self.detail)
+        return problem_body(self.status, self.detail, self.place)
 
     @property
     def message(self) -> bytes:
@@ -63,7 +74,8 @@ class Refusal(Exception):
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-def problem_body(status: int, detail: str) -> bytes:
+def problem_body(status: int, detail: str, place: tuple[int, int] | None = None) -> bytes:
     """A problem as JSON."""
-    content: Any = Problem("about:blank", HTTPStatus(status).phrase, status, detail)
+    facts = "about:blank", HTTPStatus(status).phrase, status, detail
+    content: Any = Problem(*facts) if place is None else QueryProblem(*facts, *place)
     return orjson.dumps(content)

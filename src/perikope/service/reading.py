@@ -20,6 +20,7 @@ from perikope.search.context import AROUND, BUDGET
 from perikope.search.explaining import explain
 from perikope.search.facade import Index
 from perikope.search.hits import RankedDocument
+from perikope.search.interpreting import Interpretation, interpret
 from perikope.search.landscape import BINS, SIGMA, Landscape
 from perikope.search.options import SYNTAXES, SearchOptions
 from perikope.search.outline import DocumentTree
@@ -264,6 +265,20 @@ class SuggestRequest(Options):
 def suggest(index: Index, given: GivenOptions) -> tuple[SuggestedWord, ...]:
     """Words of the index that complete the last word of a text, most frequent first."""
     return index.suggest(given.own.prefix, k=given.own.k, language=given.own.language)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterpretRequest(Options):
+    """A text in a search box."""
+
+    text: str = option("", Text(), "The text that a user has written or pasted.")
+    language: str = option("", Notation("perikope.text.analysis:language_code"), "Language of the text.")
+
+
+@operation("interpret", InterpretRequest, Interpretation, example={"text": "EP9130000B1, claim 1"})
+def interpretation(index: Index, given: GivenOptions) -> Interpretation:
+    """What a text in a search box means: words, a Boolean query, a patent, a pasted claim, or the name of a passage."""
+    return interpret(index.snapshot, given.own.text, given.own.language)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,6 +187,22 @@ export interface IndexSummary {
   fingerprint: string;
 }
 
+/** What a text in a search box means. */
+export interface Interpretation {
+  /** `words`, `boolean`, `patent` (a number), `claims` (a pasted claim), or `passage` (a name or citation). */
+  kind: "words" | "boolean" | "patent" | "claims" | "passage";
+  /** The options of a search for the text, such as `query` and `syntax`, or `patent`, or `claims`. */
+  options: Record<string, any>;
+  /** The id of the document that the text names, also as a part of the name of a passage; empty if it names none. */
+  document: string;
+  /** The name (document#passage) of the passage that the text names; empty if it names none. */
+  passage: string;
+  /** The publication number that the text is, if the index does not have this patent; else empty. */
+  missing: string;
+  /** Why the Boolean query cannot be read; null if it can, or if the text is none. */
+  problem: QueryProblemFound | null;
+}
+
 /** The relevance landscape of a document; see `perikope.search.landscape` for the formula. */
 export interface Landscape {
   /** The id of the document. */
@@ -379,6 +395,16 @@ export interface Problem {
   status: number;
   /** What is wrong, and what to do. */
   detail: string;
+}
+
+/** Why a Boolean query cannot be read. */
+export interface QueryProblemFound {
+  /** What is wrong, and what to do. */
+  detail: string;
+  /** The first character that is wrong; the length of the text if something is missing at its end. */
+  start: number;
+  /** The end of the characters that are wrong (exclusive). */
+  end: number;
 }
 
 /** A document, ranked by its passages. */
@@ -671,6 +697,13 @@ export interface Requests {
     /** Language of the text. */
     language?: string;
   };
+  /** What a text in a search box means: words, a Boolean query, a patent, a pasted claim, or the name of a passage. */
+  "interpret": {
+    /** The text that a user has written or pasted. */
+    text?: string;
+    /** Language of the text. */
+    language?: string;
+  };
   /** The most frequent values of a metadata field, each with its number of documents. */
   "values": {
     /** The metadata field. */
@@ -719,6 +752,7 @@ export interface Answers {
   "passage": PassageView;
   "landscape": Landscape;
   "suggest": SuggestedWord[];
+  "interpret": Interpretation;
   "values": Record<string, number>;
   "facets": Record<string, Record<string, number>>;
   "count": Counted;
