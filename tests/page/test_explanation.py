@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 
+from perikope.browse.models import MODELS
+from perikope.browse.signals import Node
 from tests.page.reading import REASONS, reader
 from tests.page.visiting import SMALL
 
@@ -106,6 +111,43 @@ def test_the_tree_has_all_values_of_the_server(explain):
     assert sorted(shown) == sorted(leaves)
     # Sums of sums are left out, but not what they add.
     assert page.locator(".tree > li > details > ul > li").count() >= 3
+
+
+def _node(answer: dict[str, Any]) -> Node:
+    plain = {name: answer[name] for name in ("label", "value", "operation", "slope", "intercept", "word")}
+    return Node(**plain, origins=tuple(answer["origins"].items()), children=tuple(map(_node, answer["children"])))
+
+
+def test_sentence_parts_and_bands_are_true_for_every_model(visit, demo):
+    """They are compared with the tree of the explanation, which the server adds up in another operation."""
+    reasons = pytest.importorskip("perikope.browse.reasons")
+    page = reader(visit(demo)).go(**STATE)
+    page.wait_for_selector("pk-explanation .sentence")
+    several = 0
+    for name, model in MODELS.items():
+        if model.needs_store:
+            continue
+        page.evaluate("(model) => document.querySelector('pk-app').store.change({ model })", name)
+        page.wait_for_selector(f"pk-explanation[data-model='{name}'] .sentence")
+        asked = {"query": STATE["q"], "passage": STATE["explain"], "model": name}
+        tree = page.evaluate(
+            "(asked) => fetch(`/indexes/demo/explain?${new URLSearchParams(asked)}`).then((answer) => answer.json())", asked
+        )
+        parts = reasons.reasons_of(_node(tree)).parts
+        total = math.fsum(abs(part.value) for part in parts)
+        shown = page.locator("table.parts tbody tr").evaluate_all(
+            "rows => rows.map((row) => [row.dataset.origin, Number(row.querySelector('.gauge').style.getPropertyValue('--share'))])"
+        )
+        assert [origin for origin, _ in shown] == [part.origin for part in parts], name
+        assert [share for _, share in shown] == pytest.approx([abs(part.value) / total for part in parts]), name
+        named = page.locator("pk-explanation .sentence .origin").evaluate_all("all => all.map((one) => one.dataset.origin)")
+        raising = [part.origin for part in parts if part.value > 0]
+        assert named[: len(raising)][:1] == raising[:1], name
+        assert set(named) <= {part.origin for part in parts}, name
+        words = page.locator("pk-explanation .sentence em").all_inner_texts()
+        assert set(words) <= {word for part in parts for word in part.words}, name
+        several += len(parts) > 1
+    assert several > 3
 
 
 def test_an_explanation_opens_its_passage(explain):

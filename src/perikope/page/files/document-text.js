@@ -5,7 +5,7 @@
 
 import { h } from "./dom.js";
 import { printable } from "./shown.js";
-import { elementOf, itemsOf, listsOf } from "./text-blocks.js";
+import { elementOf, itemsOf, levelsOf, listsOf } from "./text-blocks.js";
 import { t } from "./texts.js";
 
 /** @typedef {import("./types.js").DocumentView} DocumentView */
@@ -44,7 +44,7 @@ export class DocumentText extends HTMLElement {
   show(view, around) {
     this.view = view;
     this.hits = view.texts.flatMap((text, number) => text.highlights.map((_, hit) => ({ text: number, hit })));
-    this.#showing = { view, lists: listsOf(view), linkTo: (target) => this.#linkTo(target), placeLink: (text) => this.#placeLink(text) };
+    this.#showing = { view, lists: listsOf(view), levels: levelsOf(view), linkTo: (target) => this.#linkTo(target), placeLink: (text) => this.#placeLink(text) };
     this.#near.disconnect();
     this.#slices = [];
     this.#current = null;

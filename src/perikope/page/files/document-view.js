@@ -50,6 +50,8 @@ export class DocumentPage extends HTMLElement {
   #scrolled = () => (this.#frame ||= requestAnimationFrame(() => this.#follow()));
 
   connectedCallback() {
+    // The main part of the page is the document, unless it stands in one.
+    if (!this.closest("main")) this.setAttribute("role", "main");
     this.#outline.addressOf = this.#text.addressOf = (passage) => addressOf({ ...this.store.state, passage, explained: "" });
     this.#strip.headingAt = (character) => this.#headings(this.#text.at(character)).at(-1) ?? "";
     const back = h("button", { type: "button", class: "back", onclick: () => this.store.change({ document: "", passage: "" }) }, icon("up"), t.document.back);

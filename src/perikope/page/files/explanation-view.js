@@ -66,6 +66,7 @@ export class ExplanationView extends HTMLElement {
         h("section", {}, h("h3", {}, t.explanation.flow), h("p", { class: "hint" }, t.explanation.flowHint), flow),
         h("section", {}, h("h3", {}, t.explanation.tree), treeOf(explained)));
       flow.show(reasons.parts, passage, tree);
+      this.dataset.model = state.model;
     } catch (error) {
       if (signal.aborted) return;
       const detail = error instanceof Error && error.message ? error.message : t.app.unreachable;
@@ -96,7 +97,7 @@ customElements.define("pk-explanation", ExplanationView);
 function pieceOf({ text, word, origin }) {
   if (word) return h("em", {}, printable(text));
   if (!origin) return text;
-  const element = h("span", { class: "origin" }, text);
+  const element = h("span", { class: "origin", "data-origin": origin }, text);
   element.style.setProperty("--color", `var(--${origin})`);
   return element;
 }
@@ -108,7 +109,7 @@ function partsOf(parts) {
     bar.style.setProperty("--share", String(share.share));
     const named = new Set(namedWords(share));
     const words = share.words.slice(0, 8).map(({ word, value }) => h("span", { class: named.has(word) ? "word named" : "word" }, printable(word), " ", h("small", {}, score(value))));
-    const row = h("tr", {}, h("th", { scope: "row" }, t.origins[share.origin]), h("td", { class: "graph", "aria-hidden": "true" }, bar),
+    const row = h("tr", { "data-origin": share.origin }, h("th", { scope: "row" }, t.origins[share.origin]), h("td", { class: "graph", "aria-hidden": "true" }, bar),
       h("td", { class: "number" }, percent(share.share)), h("td", { class: "number quiet" }, score(share.value)), h("td", { class: "words" }, words));
     row.style.setProperty("--color", `var(--${share.origin})`);
     return row;

@@ -2,13 +2,16 @@
 
 import { language } from "./texts.js";
 
+/** The country of the user decides on the order of day and month, among those that speak the language. */
+const locale = () => navigator.languages.find((code) => code.startsWith(language)) ?? language;
+
 /** @type {Map<string, Intl.NumberFormat>} */
 const formats = new Map();
 
 /** @param {number} value @param {Intl.NumberFormatOptions} options */
 function formatted(value, options) {
   const key = `${language}${JSON.stringify(options)}`;
-  const format = formats.get(key) ?? new Intl.NumberFormat(language, options);
+  const format = formats.get(key) ?? new Intl.NumberFormat(locale(), options);
   formats.set(key, format);
   return format.format(value);
 }
@@ -31,5 +34,5 @@ export function day(text) {
   const [, year, month, date] = /^(\d{4})-(\d\d)(?:-(\d\d))?(?:$|T)/.exec(text) ?? [];
   if (!year) return text;
   const time = new Date(Date.UTC(Number(year), Number(month) - 1, Number(date ?? 1)));
-  return new Intl.DateTimeFormat(language, { timeZone: "UTC", year: "numeric", month: "short", day: date ? "numeric" : undefined }).format(time);
+  return new Intl.DateTimeFormat(locale(), { timeZone: "UTC", year: "numeric", month: "short", day: date ? "numeric" : undefined }).format(time);
 }

@@ -10,7 +10,7 @@ import { t } from "./texts.js";
 /** @typedef {import("./text-pieces.js").Inline} Inline */
 /** @typedef {import("./text-pieces.js").LinkTo} LinkTo */
 /** @typedef {{first: number, end: number, table: boolean}} Item one text, or the texts of a table (`end` is exclusive) */
-/** @typedef {{view: DocumentView, lists: Listed[], linkTo: LinkTo, placeLink: (text: ViewedText) => HTMLElement | null}} Showing */
+/** @typedef {{view: DocumentView, lists: Listed[], levels: number[], linkTo: LinkTo, placeLink: (text: ViewedText) => HTMLElement | null}} Showing */
 /** @typedef {{level: number, marker: string}} Listed the number of lists around a text, and what is before it */
 
 const TABLES = new Set(["table", "tgroup", "informaltable", "texttable"]);
@@ -78,6 +78,23 @@ export function listsOf(view) {
 }
 
 /**
+ * The level of each title as a heading, from 2 on. Sections without a title do not count, so that no level is left out.
+ *
+ * @param {DocumentView} view
+ * @returns {number[]}
+ */
+export function levelsOf(view) {
+  /** @type {number[]} */
+  const above = [];
+  return view.texts.map(({ kind, depth, text }, number) => {
+    if (kind !== "title" || (!number && text === view.title)) return 0;
+    while (above.length && above[above.length - 1] >= depth) above.pop();
+    above.push(depth);
+    return Math.min(above.length + 1, 6);
+  });
+}
+
+/**
  * The element of an item.
  *
  * @param {Item} item
@@ -94,7 +111,7 @@ function textOf(number, showing) {
   const { level, marker } = showing.lists[number];
   const inside = nodesOf(text, showing.linkTo);
   const settings = { dir: "auto", lang: text.language !== showing.view.language ? text.language : undefined };
-  const body = text.kind === "title" ? h(headingOf(text.depth), settings, inside)
+  const body = text.kind === "title" ? h(/** @type {"h2"} */ (`h${showing.levels[number]}`), settings, inside)
     : CODE.has(text.tag) ? h("pre", { ...settings, tabIndex: 0 }, h("code", {}, inside)) : h("p", settings, inside);
   const isQuote = text.block >= 0 && QUOTES.has(showing.view.blocks[text.block].tag);
   const names = ["text", `is-${text.kind}`, isQuote && "quote", level && "listed", text.tag === "claim" && "claim", text.text.includes("\n") && "lines"];
@@ -102,11 +119,6 @@ function textOf(number, showing) {
     text.kind === "title" ? null : showing.placeLink(text), marker && h("span", { class: "marker", "aria-hidden": "true" }, marker), body, further(text, showing));
   if (level) element.style.setProperty("--level", String(level));
   return element;
-}
-
-/** @param {number} depth @returns {"h2" | "h3" | "h4" | "h5" | "h6"} */
-function headingOf(depth) {
-  return /** @type {any} */ (`h${Math.min(depth + 2, 6)}`);
 }
 
 /** The references of a text whose words are not known, as links after it. @param {ViewedText} text @param {Showing} showing */
