@@ -218,8 +218,8 @@ export function titleOf(view) {
   return first?.kind === "title" && first.text === view.title ? first : null;
 }
 
-/** @param {string} part */
-function partName(part) {
+/** The name of a part of a document, such as `claims`. @param {string} part */
+export function partName(part) {
   return printable(/** @type {Record<string, string>} */ (t.parts)[part] ?? part);
 }
 

@@ -2,7 +2,7 @@
 
 import { askDocument, askLandscape, askOutline } from "./document-asking.js";
 import { documentHead } from "./document-head.js";
-import { DocumentText } from "./document-text.js";
+import { DocumentText, partName } from "./document-text.js";
 import { fill, h } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
@@ -53,7 +53,7 @@ export class DocumentPage extends HTMLElement {
     // The main part of the page is the document, unless it stands in one.
     if (!this.closest("main")) this.setAttribute("role", "main");
     this.#outline.addressOf = this.#text.addressOf = (passage) => addressOf({ ...this.store.state, passage, explained: "" });
-    this.#strip.headingAt = (character) => this.#headings(this.#text.at(character)).at(-1) ?? "";
+    this.#strip.headingAt = (character) => this.#placeName(this.#text.at(character));
     const back = h("button", { type: "button", class: "back", onclick: () => this.store.change({ document: "", passage: "" }) }, icon("up"), t.document.back);
     const outline = h("details", { class: "outline-place", open: matchMedia("(min-width: 60rem)").matches },
       h("summary", {}, t.document.outline), h("nav", { "aria-label": t.document.outline }, this.#outline));
@@ -213,6 +213,13 @@ export class DocumentPage extends HTMLElement {
       before: "", after: "", place: null, metadata: view.metadata, source: view.source, citation: citation && `${view.metadata.publication ?? view.document} ${citation}`,
     };
     this.dispatchEvent(new CustomEvent(name, { bubbles: true, composed: true, detail: hit }));
+  }
+
+  /** The nearest title of a text, or the name of its part if there is only the title of the document. @param {number} number */
+  #placeName(number) {
+    const titles = this.#headings(number);
+    const { part } = this.#text.view.texts[number];
+    return (titles.length < 2 && part ? partName(part) : titles.at(-1)) ?? "";
   }
 
   /** The titles above a text, from the document down. @param {number} number @returns {string[]} */

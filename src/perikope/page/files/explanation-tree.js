@@ -16,7 +16,10 @@ const OPEN = 2;
  * @returns {HTMLElement}
  */
 export function treeOf(node) {
-  return h("ul", { class: "tree" }, nodeOf(flattened(node), 0, 1));
+  const root = flattened(node);
+  // The label of a sum repeats what stands below it.
+  const label = root.label === root.children.map((child) => child.label).join(" + ") ? t.explanation.total : root.label;
+  return h("ul", { class: "tree" }, nodeOf({ ...root, label }, 0, 1));
 }
 
 /** @param {Explained} node @param {number} depth @param {number} share of the sum that the node is a summand of */

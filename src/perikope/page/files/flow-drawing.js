@@ -81,11 +81,10 @@ export class FlowDrawing extends HTMLElement {
       const band = svg("g", { class: style }, svg("title", {}, `${t.origins[origin]} ${percent(share)}`));
       band.style.setProperty("--color", `var(--${origin})`);
       const x = lanes.get(origin);
-      band.append(svg("path", { class: "tip", d: `M2 ${end}l7 ${-wide / 2 - 2}v${wide + 4}Z` }));
-      if (x === undefined) band.append(svg("path", { d: `M8 ${end}h8`, "stroke-width": wide }));
+      if (x === undefined) band.append(svg("path", { d: `M2 ${end}h12`, "stroke-width": wide }));
       else {
         const starts = this.#rows.filter(({ origins }) => origins.includes(origin)).map(({ element }) => middle(element));
-        for (const y of starts) band.append(svg("circle", { cx: 5, cy: y, r: 3 }), svg("path", { class: "thin", d: bend(y, end, x, 1.5) }));
+        for (const y of starts) band.append(svg("circle", { cx: 5, cy: y, r: 3 }), svg("path", { class: "thin", d: `M5 ${y}H${x - wide / 2}` }));
         band.append(svg("path", { d: entry(end, x, starts, wide), "stroke-width": wide }));
         const middleOfLane = (Math.min(...starts, end) + Math.max(...starts, end)) / 2;
         if (share >= 0.02) band.append(svg("text", { x: x + wide / 2 + 4, y: middleOfLane + 4 }, percent(share)));
@@ -102,21 +101,14 @@ function widthOf(share) {
   return Math.max(share * WHOLE, 1.5);
 }
 
-/** A thin line from a row to the lane at x. @param {number} y @param {number} end @param {number} x @param {number} least */
-function bend(y, end, x, least) {
-  const radius = Math.min(10, Math.abs(end - y) / 2, x - 6);
-  const turn = y < end ? radius : -radius;
-  return `M5 ${y}H${x - radius}Q${x} ${y} ${x} ${y + turn}V${y + turn + Math.sign(end - y) * least}`;
-}
-
 /** The band in its lane, from the row that is farthest from the passage, and into the passage. @param {number} end @param {number} x @param {number[]} starts @param {number} wide */
 function entry(end, x, starts, wide) {
   const radius = Math.min(8 + wide / 2, x - 9);
   const above = starts.filter((y) => y < end - 1), below = starts.filter((y) => y > end + 1);
   const paths = [];
-  if (above.length) paths.push(`M${x} ${Math.min(...above) + 10}V${end - radius}Q${x} ${end} ${x - radius} ${end}H8`);
-  if (below.length) paths.push(`M${x} ${Math.max(...below) - 10}V${end + radius}Q${x} ${end} ${x - radius} ${end}H8`);
-  return paths.join("") || `M${x} ${end}H8`;
+  if (above.length) paths.push(`M${x} ${Math.min(...above) - 1}V${end - radius}Q${x} ${end} ${x - radius} ${end}H2`);
+  if (below.length) paths.push(`M${x} ${Math.max(...below) + 1}V${end + radius}Q${x} ${end} ${x - radius} ${end}H2`);
+  return paths.join("") || `M${x} ${end}H2`;
 }
 
 /** @param {PassageView} passage @param {DocumentTree} tree @param {Set<Origin>} origins @returns {Row[]} */

@@ -14,6 +14,8 @@ import { t } from "./texts.js";
 const WIDTH = 100, HEIGHT = 1000;
 /** The largest number of occurrences that are named at a place. */
 const NAMED = 6;
+/** An occurrence is named from this share on. */
+const LEAST = 0.005;
 /** More occurrences than this are not drawn as lines, since they would be one area. */
 const DRAWN = 1500;
 
@@ -109,7 +111,7 @@ export class LandscapeStrip extends HTMLElement {
     this.#reach.setAttribute("d", "");
     if (!landscape || !bin) return;
     const isKnown = isListed(landscape, bin.peak);
-    const reaching = isKnown ? reachingAt(landscape, bin.peak) : [];
+    const reaching = isKnown ? reachingAt(landscape, bin.peak).filter(({ share }) => share >= LEAST) : [];
     const at = (bin.peak / landscape.tokens) * 100;
     this.#line.style.setProperty("top", `${at}%`);
     this.#reach.setAttribute("d", reaching.map(({ occurrence }) => `M0 ${((occurrence.position / landscape.tokens) * HEIGHT).toFixed(1)}h40`).join(""));

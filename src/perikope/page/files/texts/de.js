@@ -39,6 +39,7 @@ const texts = {
     flowHint: "Jedes Band beginnt bei den Texten, aus denen es kommt, und ist so breit wie sein Anteil an der Bewertung.",
     tree: "Alle Werte",
     score: (score) => `Bewertung ${score}`,
+    total: "Bewertung",
     origin: "Herkunft",
     share: "Anteil",
     value: "Wert",

@@ -39,6 +39,7 @@ export default {
     flowHint: "Each band begins at the texts it comes from, and is as wide as its share of the score.",
     tree: "All values",
     score: (/** @type {string} */ score) => `Score ${score}`,
+    total: "Score",
     origin: "Origin",
     share: "Share",
     value: "Value",
