@@ -102,7 +102,8 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
-        pool = ReaderPool(handle_requests, (served.folders, limits), settings.processes, settings.waiting)
+        originals = {**dict.fromkeys(served.folders if settings.originals else (), settings.originals), **served.documents}
+        pool = ReaderPool(handle_requests, (served.folders, limits, originals), settings.processes, settings.waiting)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
         try:
             if await self._started(pool):

@@ -87,7 +87,7 @@ export class WorkListPanel extends HTMLElement {
   #item(entry) {
     const name = nameOfEntry(entry), titles = entry.path.length ? entry.path : [entry.title || entry.document];
     const { document, passage } = entry;
-    const item = h("li", {
+    return h("li", {
       class: "work-entry", "data-name": name,
       onkeydown: (/** @type {KeyboardEvent} */ event) => {
         if (event.key !== "c" || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLTextAreaElement) return;
@@ -114,10 +114,11 @@ export class WorkListPanel extends HTMLElement {
       h("div", { class: "work-actions" },
         h("button", { type: "button", "data-state": "keep", onclick: () => this.#list.keep(entry) }, t.worklist.keep),
         h("button", { type: "button", "data-state": "discard", onclick: () => this.#list.discard(entry) }, t.worklist.discard),
-        h("button", { type: "button", onclick: () => this.#cite([entry]) }, t.worklist.cite),
         h("button", { type: "button", onclick: () => this.#remove(name) }, t.worklist.remove),
-        entry.citation && h("span", { class: "work-citation", dir: "auto" }, printable(entry.citation))));
-    return item;
+        h("button", {
+          class: "work-cite", type: "button", dir: "auto", title: t.worklist.cite, "aria-label": entry.citation ? `${t.worklist.cite}: ${printable(entry.citation)}` : undefined,
+          onclick: () => this.#cite([entry]),
+        }, entry.citation ? printable(entry.citation) : t.worklist.cite)));
   }
 
   /** @param {Entry[]} entries those that are shown @param {number} count the number of all entries */

@@ -107,6 +107,14 @@ const texts = {
     undone: "Die Einträge sind wieder da.",
     full: "Der Browser kann nicht mehr speichern. Speichern Sie die Liste als JSON und entfernen Sie dann Einträge.",
   },
+  original: {
+    title: (/** @type {string} */ file) => `Original: ${file}`,
+    close: "Schließen",
+    line: (/** @type {number} */ line) => `Die Passage beginnt in Zeile ${line}.`,
+    notFound: "Die Passage wurde in der Datei nicht gefunden.",
+    changed: "Die Datei hat sich geändert, seit sie indexiert wurde.",
+    part: (/** @type {number} */ first, /** @type {number} */ last, /** @type {number} */ all) => `Zeilen ${first} bis ${last} von ${all}.`,
+  },
   origins: {
     passage: "Passage",
     titles: "Überschriften",

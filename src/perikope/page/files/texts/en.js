@@ -108,6 +108,14 @@ export default {
     undone: "The entries are back.",
     full: "The browser cannot store more. Save the list as JSON, then remove entries.",
   },
+  original: {
+    title: (/** @type {string} */ file) => `Original: ${file}`,
+    close: "Close",
+    line: (/** @type {number} */ line) => `The passage begins in line ${line}.`,
+    notFound: "The passage could not be found in the file.",
+    changed: "The file has changed since it was indexed.",
+    part: (/** @type {number} */ first, /** @type {number} */ last, /** @type {number} */ all) => `Lines ${first} to ${last} of ${all}.`,
+  },
   origins: {
     passage: "passage",
     titles: "titles",
