@@ -193,6 +193,43 @@ def test_the_shares_of_occurrences_add_up_to_the_influence(read, demo):
     assert max(differences) < 1e-9
 
 
+def test_a_passage_is_cited_and_kept(read, demo):
+    page = read(demo, document="EP-9140001-A1", passage="p0006", q="rust")
+    page.wait_for_selector(".current")
+    page.evaluate(
+        """() => {
+          window.told = {};
+          for (const name of ["cite", "keep"]) document.querySelector("pk-document").addEventListener(name, (event) => {
+            event.stopPropagation();
+            window.told[name] = event.detail;
+          });
+        }"""
+    )
+    page.keyboard.press("c")
+    page.locator("pk-document-text .current").hover()
+    page.get_by_role("button", name="Keep in the work list").last.click()
+    told = page.evaluate("window.told")
+    assert told["cite"] == told["keep"]
+    assert (told["cite"]["document"], told["cite"]["passage"]) == ("EP-9140001-A1", "p0006")
+    assert told["cite"]["citation"] == "EP9140001A1 [0006]"
+    hit = page.evaluate("fetch('/indexes/demo/passage?name=EP-9140001-A1%23p0006').then((answer) => answer.json())")
+    assert told["cite"]["path"] == hit["path"]
+    assert told["cite"]["text"] == hit["text"]
+
+
+def test_the_file_of_a_passage_is_shown_if_the_server_shows_files(visit, demo):
+    page = reader(visit(demo)).page
+    found = {"file": "a.md", "line": 2, "first_line": 1, "text": "# A\nThe outer ring", "lines": 2, "changed": False}
+    page.route("**/original?*", lambda route: route.fulfill(json=found))
+    page.goto(f"{demo.url}/?document=mc8-manual.md&passage=%4011")
+    page.wait_for_selector(".current")
+    assert not page.get_by_role("button", name="Show the file").is_visible()
+    page.evaluate("document.querySelector('pk-document').summary = { originals: true }")
+    page.locator("pk-document-text .is-passage").nth(2).hover()
+    page.get_by_role("button", name="Show the file").click()
+    assert page.locator("dialog .here").inner_text() == "The outer ring"
+
+
 def test_a_large_document_is_made_in_slices(read, large):
     page = read(large, document="large", passage="@1500", q="descaling")
     page.wait_for_selector(".current")

@@ -27,6 +27,8 @@ export class DocumentPage extends HTMLElement {
   api;
   /** The search of the page, which knows how the query is read. @type {{reading: import("./document-asking.js").Reading} | undefined} */
   search;
+  /** What the index contains, and whether the server shows files. @type {import("./types.js").IndexSummary | undefined} */
+  summary;
   #text = new DocumentText();
   #outline = new OutlineTree();
   #strip = new LandscapeStrip();
@@ -37,7 +39,7 @@ export class DocumentPage extends HTMLElement {
   #bar = h("div", { class: "document-bar" });
   #tools = h("div", { class: "passage-tools", role: "group", "aria-label": t.document.tools },
     this.#button("why", t.document.explain, () => this.#act("explain")), this.#button("keep", t.document.keep, () => this.#act("keep")),
-    this.#button("cite", t.document.cite, () => this.#act("cite")));
+    this.#button("cite", t.document.cite, () => this.#act("cite")), this.#button("file", t.document.original, () => this.#act("original")));
   /** The number of the current hit; -1 for none. */
   #hit = -1;
   /** The number of the current text; -1 for none. */
@@ -208,6 +210,7 @@ export class DocumentPage extends HTMLElement {
       if (this.store.state.query.trim()) this.store.change({ explained: passageName(view.document, id), passage: id, panel: "" });
       return;
     }
+    if (name === "original") return void import("./original.js").then(({ openOriginal }) => openOriginal(this.api, passageName(view.document, id)));
     const hit = {
       rank: 0, score: 0, document: view.document, passage: id, title: view.title, path: this.#headings(number), text, highlights, part, tag, language, start, end,
       before: "", after: "", place: null, metadata: view.metadata, source: view.source, citation: citation && `${view.metadata.publication ?? view.document} ${citation}`,
@@ -253,7 +256,9 @@ export class DocumentPage extends HTMLElement {
   #offer(where) {
     const passage = where instanceof Element ? where.closest(".text.is-passage") : null;
     if (passage && this.#tools.parentNode !== passage) passage.append(this.#tools);
-    /** @type {HTMLElement} */ (this.#tools.firstElementChild).hidden = !this.store.state.query.trim();
+    const [explain, , , original] = this.#tools.querySelectorAll("button");
+    explain.hidden = !this.store.state.query.trim();
+    original.hidden = !this.summary?.originals;
   }
 
   /** Show in outline and strip where the window is. */

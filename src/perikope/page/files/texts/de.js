@@ -21,6 +21,7 @@ const texts = {
     explain: "Warum diese Bewertung?",
     keep: "In die Arbeitsliste aufnehmen",
     cite: "Zitat kopieren",
+    original: "Datei zeigen",
   },
   parts: { title: "Titel", abstract: "Zusammenfassung", description: "Beschreibung", claims: "Ansprüche", bibliography: "Bibliografische Daten" },
   landscape: {

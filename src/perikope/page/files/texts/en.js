@@ -21,6 +21,7 @@ export default {
     explain: "Why this score?",
     keep: "Keep in the work list",
     cite: "Copy the citation",
+    original: "Show the file",
   },
   parts: { title: "Title", abstract: "Abstract", description: "Description", claims: "Claims", bibliography: "Bibliographic data" },
   landscape: {
