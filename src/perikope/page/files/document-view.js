@@ -39,7 +39,7 @@ export class DocumentPage extends HTMLElement {
   #bar = h("div", { class: "document-bar" });
   #tools = h("div", { class: "passage-tools", role: "group", "aria-label": t.document.tools },
     this.#button("why", t.document.explain, () => this.#act("explain")), this.#button("keep", t.document.keep, () => this.#act("keep")),
-    this.#button("cite", t.document.cite, () => this.#act("cite")), this.#button("file", t.document.original, () => this.#act("original")));
+    this.#button("cite", t.document.cite, () => this.#act("cite")), this.#button("neighbors", t.document.original, () => this.#act("original")));
   /** The number of the current hit; -1 for none. */
   #hit = -1;
   /** The number of the current text; -1 for none. */

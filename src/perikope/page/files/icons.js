@@ -20,7 +20,6 @@ const PATHS = {
   cite: "M7.5 6H4v4h3.5zM7.5 10c0 2-1 3.5-3 4M16 6h-3.5v4H16zM16 10c0 2-1 3.5-3 4",
   up: "M10 15V5M6 9l4-4 4 4",
   export: "M10 3v9M6.5 8.5L10 12l3.5-3.5M4 13v3.5h12V13",
-  file: "M5.5 3h6l3 3v11h-9zM11.5 3v3h3M8 10h4M8 13h4",
 };
 
 /** @param {keyof typeof PATHS} name */
