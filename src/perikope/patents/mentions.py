@@ -79,18 +79,42 @@ def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
     [('claim', '1'), ('claim', '2')]
     """
     text = text.lower()
-    matches = [
-        (match.start(), what, match["numbers"])
-        for word, (what, pattern) in _MENTIONS.items()
-        if word in text
-        for match in pattern.finditer(text)
-    ]
     mentioned: dict[tuple[str, str], None] = {}
-    for _, what, numbers in sorted(matches):
+    for _, what, numbers in _matches(text):
         mentioned.update(dict.fromkeys((what, which) for which in ([numbers] if what == "paragraph" else _listed(numbers))))
     if before and _BEFORE.search(text):
         mentioned.update(dict.fromkeys(("claim", str(number)) for number in range(1, before)))
     return iter(mentioned)
+
+
+def _matches(text: str) -> list[tuple[re.Match[str], str, str]]:
+    """All mentions in a text in lower case, in reading order: the match, the kind of thing, and the written numbers."""
+    matches = [
+        (match, what, match["numbers"]) for word, (what, pattern) in _MENTIONS.items() if word in text for match in pattern.finditer(text)
+    ]
+    return sorted(matches, key=lambda found: found[0].start())
+
+
+def mention_places(text: str, before: int = 0) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
+    """Yield where a passage mentions things: start and end of the words, the kind of thing, and numbers.
+
+    Each written number has its own place; the first one begins with its word, such as `claim`. Its own number comes
+    first. After it are those that a range leaves out, such as 2 in `1 to 3`. `before` is as in `mentions`.
+
+    >>> list(mention_places("as in claims 1 to 3, FIG. 2A"))
+    [(6, 14, 'claim', ('1',)), (18, 19, 'claim', ('3', '2')), (21, 28, 'figure', ('2A',))]
+    """
+    # Some capital letters become two characters; then places would be wrong.
+    text = "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+    for match, what, numbers in _matches(text):
+        if what == "paragraph":
+            yield match.start(), match.end(), what, (numbers,)
+            continue
+        first = match.start("numbers")
+        for start, end, listed in _listed_places(numbers):
+            yield (first + start if start else match.start()), first + end, what, tuple(reversed(listed))
+    if before and (found := _BEFORE.search(text)):
+        yield found.start(), found.end(), "claim", tuple(str(number) for number in range(1, before))
 
 
 def named_first(text: str) -> Iterator[tuple[str, str]]:
@@ -194,6 +218,12 @@ def _announces(line: str) -> bool:
 
 def _listed(text: str) -> Iterator[str]:
     """Yield the numbers of a list with ranges, such as `1 to 3, 5`, `2a-2c` or `2a and b`; letters become capitals."""
+    for _, _, numbers in _listed_places(text):
+        yield from numbers
+
+
+def _listed_places(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield start and end of each written number of a list, with the numbers that it adds: a range up to it, itself."""
     last, letter, end = 0, "", 0
     for piece in _PIECE.finditer(text):
         is_range = bool(last) and _RANGE.fullmatch(text, end, piece.start()) is not None
@@ -201,11 +231,12 @@ def _listed(text: str) -> Iterator[str]:
         number, own_letter = (int(piece[1]), piece[2].upper()) if piece[1] else (last, piece[3].upper())
         if not number:
             continue
+        numbers = []
         if is_range and number == last and letter and own_letter:
-            yield from (f"{number}{chr(code)}" for code in range(ord(letter) + 1, ord(own_letter)))
+            numbers = [f"{number}{chr(code)}" for code in range(ord(letter) + 1, ord(own_letter))]
         elif is_range and last < number <= last + _MOST:
-            yield from (str(between) for between in range(last + 1, number))
-        yield f"{number}{own_letter}"
+            numbers = [str(between) for between in range(last + 1, number)]
+        yield piece.start(), end, [*numbers, f"{number}{own_letter}"]
         last, letter = number, own_letter
 
 

@@ -88,6 +88,10 @@ export interface DocumentView {
   marked: string;
   /** The titles and passages in reading order. */
   texts: ViewedText[];
+  /** The lists, tables and other blocks around the texts, in reading order, parents before children. */
+  blocks: ViewedBlock[];
+  /** For each document of `cites`, its id in the index; empty if the index does not contain it. */
+  cites_found: string[];
 }
 
 /** A continuous piece of a document that contains at least one hit. */
@@ -502,6 +506,16 @@ export interface SuggestedWord {
   documents: number;
 }
 
+/** A list, a table, a quotation or another block that holds texts and is no section, apart from tables. */
+export interface ViewedBlock {
+  /** The block around this one, as an index into `DocumentView.blocks`; -1 if there is none. */
+  parent: number;
+  /** The tag of the block in the source file, such as `ul` or `table`. */
+  tag: string;
+  /** The id of the block; empty if it has none. */
+  id: string;
+}
+
 /** A title, a passage, or a text that is neither, such as a list item that is not indexed as a passage. */
 export interface ViewedText {
   /** `title`, `passage`, or `text` for a text that is neither. */
@@ -528,6 +542,12 @@ export interface ViewedText {
   marked: boolean;
   /** Start and end (exclusive) of each word of `text` that matches a query term, in characters. */
   highlights: ([number, number])[];
+  /** The innermost list, table or other block around the text, as an index into `DocumentView.blocks`; -1 for none. */
+  block: number;
+  /** Start and end (exclusive) of each mark in `text`, and its tag, such as `b`, `it` or `code`; outer marks first. */
+  marks: ([number, number, string])[];
+  /** Start and end (exclusive) of words that refer to another text, and its index in `DocumentView.texts`. Start and end are both the end of `text` if it is not known which words refer. */
+  links: ([number, number, number])[];
 }
 
 /** The options of a search. */
