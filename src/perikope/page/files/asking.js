@@ -70,7 +70,7 @@ export function groupOptions(state, reading, document, condition, k) {
  * @returns {Record<string, unknown>}
  */
 export function facetOptions(state, reading, fields, filters) {
-  return { ...asked(state, reading), filter: list(filters), fields: list(fields), level: "subclass" };
+  return { ...asked(state, reading), filter: list(filters), fields: list(fields), level: "subclass", values: FACET_VALUES };
 }
 
 /**

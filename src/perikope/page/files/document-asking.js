@@ -28,7 +28,7 @@ const BINS = 400;
  * @returns {Promise<import("./types.js").DocumentView>}
  */
 export function askDocument(api, state, signal) {
-  return api.ask("document", { id: state.document, query: state.query.trim() }, signal);
+  return api.ask("document", { document: state.document, query: state.query.trim() }, signal);
 }
 
 /**
@@ -36,7 +36,7 @@ export function askDocument(api, state, signal) {
  * @returns {Promise<import("./types.js").DocumentTree>}
  */
 export function askOutline(api, document, signal) {
-  return api.ask("outline", { id: document }, signal);
+  return api.ask("outline", { document }, signal);
 }
 
 /**
@@ -54,7 +54,7 @@ export function askLandscape(api, state, reading, sigma, signal) {
  * @returns {Promise<import("./types.js").PassageView>}
  */
 export function askPassage(api, name, signal) {
-  return api.ask("passage", { name, around: 1 }, signal);
+  return api.ask("passage", { passage: name, around: 1 }, signal);
 }
 
 /**

@@ -66,7 +66,7 @@ export class FacetPanel extends HTMLElement {
         free.length ? counted(free, state.filters) : {},
         ...restricted.map((field) => counted([field], without(state.filters, field.name))),
       ]);
-      this.#counts = new Map(Object.entries(Object.assign({}, ...answers)));
+      this.#counts = new Map(answers.flatMap((answer) => Object.entries(answer)).map(([name, counts]) => [name, counts.values]));
       this.#render();
     } catch {
       // The search itself reports what is wrong.
