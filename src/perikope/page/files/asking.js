@@ -11,6 +11,8 @@
 /** @type {Reading} */
 export const WORDS = Object.freeze({ kind: "words", options: {}, document: "", passage: "", missing: "", problem: null });
 
+/** The largest number of values of a facet; the bars of a range of dates need most of them. */
+const FACET_VALUES = 1000;
 /** The number of hits that are asked for at once. */
 export const PAGE = 20;
 /** The largest number of hits that are asked for in all, as the server limits it by default. */
