@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STATE = {"q": "magnetic coupling", "explain": "mc8-manual.md#@11"}
 
+SHOWN = {origin: origin for origin in ("passage", "titles", "sections", "document", "references", "other")} | {"neighbors": "neighbours"}
+"""The names of origins on the page."""
 OPEN_ALL = """
 for (let closed; (closed = document.querySelector(".tree details:not([open])"));) {
   closed.open = true;
@@ -122,6 +124,10 @@ def _node(answer: dict[str, Any]) -> Node:
     return Node(**plain, origins=tuple(answer["origins"].items()), children=tuple(map(_node, answer["children"])))
 
 
+def _percent(page: Page, share: float) -> str:
+    return page.evaluate("(share) => new Intl.NumberFormat('en-GB', { style: 'percent', maximumFractionDigits: 0 }).format(share)", share)
+
+
 def _explained(page: Page, server: LiveServer, model: str) -> Node:
     """The explanation of the passage. The first request for a model may time out, since kernels are compiled."""
     for _ in range(20):
@@ -152,12 +158,23 @@ def test_sentence_parts_and_bands_are_true_for_every_model(visit, demo):
         )
         assert [origin for origin, _ in shown] == [part.origin for part in parts], name
         assert [share for _, share in shown] == pytest.approx([abs(part.value) / total for part in parts]), name
+        bands = page.locator("pk-flow .band title").all_text_contents()
+        assert bands == [
+            f"{SHOWN[part.origin]} {_percent(page, abs(part.value) / total)}" for part in parts if abs(part.value) >= total / 200
+        ], name
+        raising = [part for part in parts if part.value > 0]
         named = page.locator("pk-explanation .sentence .origin").evaluate_all("all => all.map((one) => one.dataset.origin)")
-        raising = [part.origin for part in parts if part.value > 0]
-        assert named[: len(raising)][:1] == raising[:1], name
         assert set(named) <= {part.origin for part in parts}, name
-        words = page.locator("pk-explanation .sentence em").all_inner_texts()
-        assert set(words) <= {word for part in parts for word in part.words}, name
+        if raising:
+            assert named[0] == raising[0].origin, name
+            # The words of the first clause are those of the largest part.
+            first = page.locator("pk-explanation .sentence").evaluate(
+                """one => {
+                  const pieces = [...one.children];
+                  return pieces.slice(0, pieces.findIndex((piece) => piece.matches(".origin"))).map((word) => word.innerText);
+                }"""
+            )
+            assert set(first) <= set(raising[0].words), name
         several += len(parts) > 1
     assert several > 3
 
