@@ -253,6 +253,7 @@ def test_the_demo_finds_by_context_what_words_alone_do_not(capsys, monkeypatch):
     shown = readme[readme.index("» how often") :].partition("```")[0]
     assert [line for line in shown.splitlines() if line not in out.splitlines()] == []
     assert out.count("(the answer has rank 1)") == 3
+    assert "\n  perikope serve example/docs --open\n" in out, "the demo says how to open the page"
     assert out.count("bm25: each passage alone   (the answer has rank 1)") == 0
 
 

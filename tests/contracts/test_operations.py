@@ -11,6 +11,7 @@ from perikope.evaluation.demo import write_example
 from perikope.search.facade import Index
 from perikope.server.handler import encode
 from perikope.service.operations import load_operations
+from perikope.service.originals import originals_in
 from perikope.service.requests import read_body, read_query_string
 
 OPERATIONS = load_operations()
@@ -28,11 +29,13 @@ def demo(tmp_path_factory):
 def test_the_example_works_and_its_answer_is_read_back(demo, name):
     operation = OPERATIONS[name]
     index = Index.open(demo)
-    answer = operation.run(index, read_body(operation, json.dumps(operation.example).encode()))
+    with originals_in(str(demo.parent / "example" / "docs")):
+        answer = operation.run(index, read_body(operation, json.dumps(operation.example).encode()))
     index.rollback()
     assert decoder(operation.answer)(json.loads(encode(answer))) == answer
     if "GET" in operation.methods:
-        again = operation.run(index, read_query_string(operation, urlencode(operation.example, doseq=True)))
+        with originals_in(str(demo.parent / "example" / "docs")):
+            again = operation.run(index, read_query_string(operation, urlencode(operation.example, doseq=True)))
         assert encode(again) == encode(answer)
 
 

@@ -95,9 +95,9 @@ def evidence(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Ite
     """`perikope serve` over Evidence Inference, for measurements. Indexing takes about a minute."""
     if not os.environ.get("PERIKOPE_PAGE_SPEED"):
         pytest.skip("the speed of the page is measured with PERIKOPE_PAGE_SPEED=1 only")
-    if not (shared_data / "evidence-inference").is_dir():
+    if not (shared_data / "evidence-inference" / "documents.jsonl.gz").is_file():
         pytest.skip(f"no Evidence Inference at {shared_data}")
     index = tmp_path_factory.mktemp("evidence") / "index"
-    build(str(index), [str(shared_data / "evidence-inference")], BuildOptions())
+    build(str(index), [str(shared_data / "evidence-inference" / "documents.jsonl.gz")], BuildOptions())
     with ServerProcess(f"evidence={index}") as server:
         yield server

@@ -166,7 +166,7 @@ def test_everything_works_by_keyboard(opened):
     for _ in range(30):
         seen.append(page.evaluate("document.activeElement.textContent || document.activeElement.placeholder"))
         page.keyboard.press("Tab")
-    assert {"Note", "Keep", "Discard", "Copy citation", "Remove", "CSV", "XLSX", "JSON", "RIS", "Import a list", "Remove all"} <= set(seen)
+    assert {"Note", "Keep", "Discard", "Cite", "Remove", "CSV", "XLSX", "JSON", "RIS", "Import a list", "Remove all"} <= set(seen)
     page.locator(".work-entry [data-state=discard]").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.closest('.work-entry') !== null"), "the next entry has the focus"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ AXE = TOOLS / "axe-core" / "axe.min.js"
 
 def missing_tools() -> str:
     """Why there are no tools; empty if there are."""
-    if AXE.is_file() and (TOOLS / ".bin" / "tsc").exists():
+    if AXE.is_file() and (TOOLS / ".bin" / "tsc").exists() and shutil.which("node"):
         return ""
     return "types and accessibility of the page are not checked: TypeScript and axe are not installed (make page-tools; needs npm)"
 

@@ -77,8 +77,9 @@ def patent_of_index() -> str:
 class PoolHere:
     """Answers in this process, one request after another."""
 
-    def __init__(self, folders: Mapping[str, str], settings: ServerSettings) -> None:
-        self.handler = Handler(folders, RequestLimits(settings.max_k, settings.max_batch))
+    def __init__(self, served: ServedIndexes, settings: ServerSettings) -> None:
+        limits = RequestLimits(settings.max_k, settings.max_batch)
+        self.handler = Handler(served.folders, limits, served.originals(settings.originals))
         self.waiting, self.must_wait, self.pids, self.is_ready, self.counts = 0, False, [], True, PoolCounts()
 
     async def ask(self, meta: dict[str, Any], body: bytes, seconds: float) -> Any:
@@ -111,7 +112,7 @@ class LiveServer:
         self.limits = ConnectionLimits(self.settings.max_connections, self.settings.client_timeout, self.settings.max_query)
         self.app = App(
             self.settings, served, gate or Gate(allowed_hosts("127.0.0.1", (), is_socket=False)),
-            pool or PoolHere(served.folders, self.settings), WriterHere(served.folders),  # type: ignore[arg-type]
+            pool or PoolHere(served, self.settings), WriterHere(served.folders),  # type: ignore[arg-type]
             log or Log(stream=self.log), self.limits,
         )  # fmt: skip
         self._server = uvicorn_server(self.app, self.limits)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import pytest
 
 import perikope
+from perikope.build.indexing import BuildOptions, build
 from perikope.core.errors import UnreadableQuery
 from perikope.page import page_files
 from perikope.server.problems import PAGE_POLICY
-from tests.server.support import LiveServer, check_problem
+from tests.server.support import LiveServer, ServerProcess, check_problem
 
 
 def test_the_page_is_at_the_root_and_runs_nothing_inline(live: LiveServer) -> None:
@@ -51,3 +53,22 @@ def test_an_error_of_a_boolean_query_has_a_place(live: LiveServer) -> None:
     with perikope.connect(live.url) as index, pytest.raises(UnreadableQuery) as caught:
         index.search(query, syntax="boolean")
     assert (caught.value.start, caught.value.end, str(caught.value)) == (len(query), len(query), problem.json()["detail"])
+
+
+def test_the_file_of_a_passage_is_shown_only_if_the_operator_allows_it(live: LiveServer, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pump.txt").write_text("First.\n\nA pump.", "utf-8")
+    build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions())
+    with live.client() as client:
+        assert client.get("/indexes/small").json()["originals"] is False
+        check_problem(client.get("/indexes/small/original", params={"passage": "pumps#@1"}), 404)
+    with (
+        ServerProcess(f"docs={tmp_path / 'index'}", "--originals", str(tmp_path / "docs"), "--workers", "1") as server,
+        server.client() as client,
+    ):
+        assert client.get("/indexes/docs").json()["originals"] is True
+        found = client.get("/indexes/docs/original", params={"passage": "pump.txt#@2"}).json()
+        assert (found["file"], found["line"], found["text"]) == ("pump.txt", 3, "First.\n\nA pump.")
+        (tmp_path / "docs" / "pump.txt").unlink()
+        detail = check_problem(client.get("/indexes/docs/original", params={"passage": "pump.txt#@1"}), 404)
+    assert str(tmp_path) not in detail

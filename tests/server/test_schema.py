@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,10 @@ def test_examples_work(index: Path, tmp_path: Path) -> None:
     """The examples of the document are answered, on the documents of the demonstration."""
     from perikope.evaluation.demo import example_files
 
-    with example_files() as corpus:
+    with example_files() as corpus, ExitStack() as stack:
         build(str(tmp_path / "index"), [str(corpus / "docs")], BuildOptions())
-    with LiveServer({"small": tmp_path / "index"}) as server, server.client() as client:
+        server = stack.enter_context(LiveServer({"small": tmp_path / "index"}, originals=str(corpus / "docs")))
+        client = stack.enter_context(server.client())
         for operation in load_operations().values():
             path = f"/indexes/small/{operation.name}".rstrip("/")
             for method in operation.methods if operation.permission == READ else ():

@@ -36,6 +36,8 @@ def _write_files(folder: str) -> int:
     click.echo(f"Wrote {', '.join(names)} to {folder}. Next:")
     click.echo(f"  perikope index {os.path.join(folder, 'docs')} --to idx")
     click.echo('  perikope search idx "pump with a magnetic coupling"')
+    click.echo(f"  perikope serve {os.path.join(folder, 'docs')} --open")
+    _tell_needs()
     return 0
 
 
@@ -53,7 +55,21 @@ def _demonstrate() -> int:
     first = comparisons[0]
     click.echo(f"Why {first.answer} has rank {first.place(first.within)} with its context:\n")
     click.echo(textwrap.indent(printable_lines(render(first.explanation)), "  "))
+    click.echo("\nTo see this in a browser, with the score of every passage explained:")
+    click.echo("  perikope demo --to example")
+    click.echo("  perikope serve example/docs --open")
+    _tell_needs()
     return 0
+
+
+def _tell_needs() -> None:
+    """Say what `perikope serve` needs, if it is missing."""
+    from importlib.util import find_spec
+
+    from perikope.core.installation import install_command
+
+    if find_spec("uvicorn") is None:
+        click.echo(f"perikope serve needs another package: {install_command('server')}")
 
 
 def printable_lines(text: str) -> str:

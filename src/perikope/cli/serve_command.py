@@ -30,7 +30,7 @@ def _settings(command: F) -> F:
 @click.command(name="serve")
 @click.argument("paths", metavar="INDEX…|FOLDER", nargs=-1)
 @_settings
-@click.option("--open/--no-open", "opens", default=None, help="Open the address of the server in a browser.")
+@click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser.")
 @click.option("--new-token", default="", metavar="NAME", help="Print a new token, and the lines for the file of tokens; serve nothing.")
 def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given: Any) -> int:
     """Serve indexes over HTTP, or a folder of documents.
@@ -117,7 +117,7 @@ def _tell(served: ServedIndexes, address: str, opens: bool | None) -> None:
     click.echo(f"perikope: serving {names} at {address} (Ctrl-C ends it)")
     first = next(iter(served.by_name))
     if address.startswith("http"):
-        click.echo(f"perikope: try {address}/indexes/{first}/search?query=WORDS")
+        click.echo(f"perikope: open it in a browser, or ask {address}/indexes/{first}/search?query=WORDS")
     sys.stdout.flush()
     if opens:
         import webbrowser

@@ -29,6 +29,7 @@ from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
 from perikope.service.operations import GivenOptions, load_operations
+from perikope.service.originals import originals_in
 from perikope.service.requests import read_body, read_query_string
 
 DEADLINE = "the request took longer than the server allows; ask for fewer documents, or a simpler query"
@@ -83,9 +84,12 @@ class RequestLimits:
 class Handler:
     """Runs operations on indexes, which it opens when they are first asked for."""
 
-    def __init__(self, folders: Mapping[str, str], limits: RequestLimits) -> None:
-        """Handle requests for indexes, given by name with their folders."""
-        self.folders, self.limits, self.operations = dict(folders), limits, load_operations()
+    def __init__(self, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None) -> None:
+        """Handle requests for indexes, given by name with their folders.
+
+        `originals` has the folders of documents whose files requests may read, by the name of the index.
+        """
+        self.folders, self.limits, self.operations, self.originals = dict(folders), limits, load_operations(), dict(originals or {})
         self._open: dict[str, tuple[int, Index]] = {}
 
     def index(self, name: str, generation: int) -> Index:
@@ -110,7 +114,7 @@ class Handler:
             operation = self.operations[meta["operation"]]
             given = read_query_string(operation, meta["query"]) if meta["method"] == "GET" else read_body(operation, body)
             self.limits.check(given)
-            with watched(stages.begin):
+            with watched(stages.begin), originals_in(self.originals.get(meta["index"], "")):
                 stages.begin("open")
                 index = self.index(meta["index"], meta["generation"])
                 answer = operation.run(index, given)
@@ -188,10 +192,12 @@ def without_paths(message: str, folders: Mapping[str, str]) -> str:
     return message
 
 
-def handle_requests(connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits) -> None:
+def handle_requests(
+    connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None
+) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
-    handler = Handler(folders, limits)
+    handler = Handler(folders, limits, originals)
     for name in folders:
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):

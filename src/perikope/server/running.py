@@ -102,7 +102,8 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
-        pool = ReaderPool(handle_requests, (served.folders, limits), settings.processes, settings.waiting)
+        arguments = served.folders, limits, served.originals(settings.originals)
+        pool = ReaderPool(handle_requests, arguments, settings.processes, settings.waiting)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout)
         try:
             if await self._started(pool):

@@ -69,6 +69,13 @@ class ServedIndexes:
         """The folders of documents that indexes are kept equal to, by the name of the index."""
         return {name: str(index.documents) for name, index in self.by_name.items() if index.documents is not None}
 
+    def originals(self, folder: str) -> dict[str, str]:
+        """The folders of documents whose files may be read, by the name of the index.
+
+        `folder` is that of all indexes that are not kept equal to a folder of their own; empty if there is none.
+        """
+        return {**dict.fromkeys(self.by_name if folder else (), folder), **self.documents}
+
     def look(self) -> None:
         """Look at all manifests."""
         for index in self.by_name.values():

@@ -35,6 +35,10 @@ class ServerSettings(Options):
     allow_origin: tuple[str, ...] = option(
         (), Names(), "Web site whose pages may read from this server, such as https://app.example.org.", group=ACCESS, metavar="ORIGIN"
     )
+    originals: str = option(
+        "", Text(), "Folder that the indexes were made from. Clients can then read the files of found passages. A FOLDER that is "
+        "served needs no such option.", group=ACCESS, metavar="FOLDER",
+    )  # fmt: skip
     workers: int = option(0, Whole(Range(0)), "Number of processes that search; 0 is one per core.", group=LIMITS, metavar="N")
     queue: int = option(
         0, Whole(Range(0)), "Number of requests that may wait for a process; further ones are refused. 0 is 32 per process.",

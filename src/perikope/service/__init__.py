@@ -3,6 +3,7 @@
     operations.py   what an operation declares: its name, its options, its answer, and the function that runs it
     reading.py      operations that read: search, document, explanation …
     writing.py      operations that write: add and delete documents
+    originals.py    which files of documents an operation may read
     answers.py      the answers, as dataclasses
     schemas.py      JSON schemas of options and answers
     requests.py     reads the options of an operation from JSON or from a query string

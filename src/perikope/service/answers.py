@@ -135,6 +135,8 @@ class IndexSummary:
     """The number of the last commit."""
     fingerprint: str
     """A checksum of the content, which changes when the content changes."""
+    originals: bool
+    """Whether the server shows the files that documents were read from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from perikope.search.hits import RankedDocument
 from perikope.search.interpreting import Interpretation, interpret
 from perikope.search.landscape import BINS, SIGMA, Landscape
 from perikope.search.options import SYNTAXES, SearchOptions
+from perikope.search.original_files import OriginalLines, original_lines
 from perikope.search.outline import DocumentTree
 from perikope.search.passage_view import PassageView
 from perikope.search.recipes import load_recipe, resolve_options
@@ -46,6 +47,7 @@ from perikope.service.answers import (
     SearchAnswer,
 )
 from perikope.service.operations import GivenOptions, operation
+from perikope.service.originals import folder_of_originals, has_originals
 
 QUERY = "magnetic coupling"
 """The query of the examples."""
@@ -233,6 +235,19 @@ def passage(index: Index, given: GivenOptions) -> PassageView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OriginalRequest(Options):
+    """A passage whose file is read."""
+
+    passage: str = option("", Text(), "The name of the passage: document#passage, or the id of a document.")
+
+
+@operation("original", OriginalRequest, OriginalLines, example={"passage": PASSAGE}, methods=("GET",))
+def original(index: Index, given: GivenOptions) -> OriginalLines:
+    """The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals."""
+    return original_lines(index, given.own.passage, folder_of_originals())
+
+
+@dataclass(frozen=True, kw_only=True)
 class LandscapeRequest(AskedOptions):
     """A document whose places are compared with a query."""
 
@@ -329,7 +344,7 @@ def summary(index: Index, given: GivenOptions) -> IndexSummary:
         parts=dict(info.parts), tags=dict(info.tags), fields={field.name: field.documents for field in info.fields},
         file_fields=file_fields(index.snapshot),
         stores={store.name: store.kind for store in info.stores}, tables={table.name: table.kind for table in info.tables},
-        model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint,
+        model=best.model.short, generation=index.snapshot.manifest.generation, fingerprint=info.fingerprint, originals=has_originals(),
     )  # fmt: skip
 
 

@@ -183,6 +183,8 @@ export interface IndexSummary {
   generation: number;
   /** A checksum of the content, which changes when the content changes. */
   fingerprint: string;
+  /** Whether the server shows the files that documents were read from. */
+  originals: boolean;
 }
 
 /** What a text in a search box means. */
@@ -310,6 +312,22 @@ export interface NeighbourPassage {
   path: string[];
   /** Whether the passage is in the same section as the viewed passage. */
   same_section: boolean;
+}
+
+/** Lines of the file that a passage was read from. */
+export interface OriginalLines {
+  /** The file as the index names it; in an archive, `archive.zip/member.xml`. */
+  file: string;
+  /** The number of the line in which the passage begins, from 1; 0 if the passage was not found in the file. */
+  line: number;
+  /** The number of the first line of `text`, from 1. */
+  first_line: number;
+  /** Lines of the file around the passage; the whole file if it is not long. */
+  text: string;
+  /** The number of lines of the whole file. */
+  lines: number;
+  /** Whether the file has changed since it was indexed. */
+  changed: boolean;
 }
 
 /** A section of a document; the first node is the document itself. */
@@ -647,6 +665,11 @@ export interface Requests {
     /** Number of neighbouring passages on either side. */
     around?: number;
   };
+  /** The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals. */
+  "original": {
+    /** The name of the passage: document#passage, or the id of a document. */
+    passage?: string;
+  };
   /** The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1. */
   "landscape": {
     /** The query in words. With a patent, these words fetch documents, and the patent scores passages. */
@@ -736,6 +759,7 @@ export interface Answers {
   "document": DocumentView;
   "outline": DocumentTree;
   "passage": PassageView;
+  "original": OriginalLines;
   "landscape": Landscape;
   "suggest": SuggestedWord[];
   "interpret": Interpretation;

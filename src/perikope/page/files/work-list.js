@@ -116,7 +116,8 @@ export class WorkListPanel extends HTMLElement {
         h("button", { type: "button", "data-state": "discard", onclick: () => this.#list.discard(entry) }, t.worklist.discard),
         h("button", { type: "button", onclick: () => this.#remove(name) }, t.worklist.remove),
         h("button", {
-          class: "work-cite", type: "button", dir: "auto", title: t.worklist.cite, "aria-label": entry.citation ? `${t.worklist.cite}: ${printable(entry.citation)}` : undefined,
+          class: "work-cite", type: "button", dir: "auto", title: t.worklist.copyCitation,
+          "aria-label": entry.citation ? `${t.worklist.copyCitation}: ${printable(entry.citation)}` : undefined,
           onclick: () => this.#cite([entry]),
         }, entry.citation ? printable(entry.citation) : t.worklist.cite)));
   }
