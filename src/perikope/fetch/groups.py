@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -51,9 +51,9 @@ def count_values(snapshot: Snapshot, documents: Integers, field: str, level: str
     `documents` are document numbers in ascending order. Classification codes in a field of codes (`CODE_FIELDS`) are
     shortened to `level`, unless it is `full`. A document counts once for each of its shortened codes.
     """
-    pairs: Iterator[tuple[int, str]] = ((row, value.decode("utf-8", "replace")) for row, value in _values_of(snapshot, documents, field))
+    pairs: Iterable[tuple[int, str]] = ((row, value.decode("utf-8", "replace")) for row, value in _values_of(snapshot, documents, field))
     if level != "full" and field in CODE_FIELDS:
-        pairs = iter({(row, _shortened(value, level)) for row, value in pairs})
+        pairs = {(row, _shortened(value, level)) for row, value in pairs}
     counts = Counter(value for _, value in pairs)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
