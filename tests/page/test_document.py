@@ -212,7 +212,7 @@ def test_a_passage_is_cited_and_kept(read, demo):
     assert told["cite"] == told["keep"]
     assert (told["cite"]["document"], told["cite"]["passage"]) == ("EP-9140001-A1", "p0006")
     assert told["cite"]["citation"] == "EP9140001A1 [0006]"
-    hit = page.evaluate("fetch('/indexes/demo/passage?name=EP-9140001-A1%23p0006').then((answer) => answer.json())")
+    hit = page.evaluate("fetch('/indexes/demo/passage?passage=EP-9140001-A1%23p0006').then((answer) => answer.json())")
     assert told["cite"]["path"] == hit["path"]
     assert told["cite"]["text"] == hit["text"]
 
