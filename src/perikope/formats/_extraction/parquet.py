@@ -1,0 +1,19 @@
+"""Parquet, read with pyarrow: every row of the table is a block."""
+
+from __future__ import annotations
+
+import io
+
+from perikope.formats._extraction.blocks import Block, Extracted
+
+
+def read_parquet(data: bytes) -> Extracted:
+    """The rows of a Parquet file; the names of its columns are the header."""
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.ParquetFile(io.BytesIO(data))
+    blocks = [Block("table", " | ".join(table.schema_arrow.names))]
+    for batch in table.iter_batches():
+        for row in batch.to_pylist():
+            blocks.append(Block("tr", " | ".join("" if value is None else " ".join(str(value).split()) for value in row.values())))
+    return Extracted(blocks)

@@ -1,0 +1,177 @@
+"""Blocks of a PDF without tags: lines become paragraphs, list items, code and tables, by distance, indent and font."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from perikope.formats._extraction.blocks import Block, Box, union
+from perikope.formats._extraction.pdf_lines import Line, joined_lines
+from perikope.formats._extraction.pdf_tables import Row, table_at
+from perikope.formats._extraction.pdf_text import Font
+
+BULLET = re.compile(r"[•‣◦▪●○■∙·–—*✓\uf0b7-]\s+(?=\S)|[•‣◦▪●■]")
+_ITEM = re.compile(r"(?:\(?\d{1,2}[.)]|\(?[a-z][.)]|\((?:i{1,3}|iv|v|vi{0,3})\))\s+(?=\S)")
+_CAPTION = re.compile(r"(?:Table|Figure|Fig\.|Tabelle|Abbildung|Listing|Box|Tableau)\s*[A-Z\d][\d.]*\s*[:.|–-]", re.IGNORECASE)
+_LEADERS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$|…\s*\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A block together with its font, before headings are recognised."""
+
+    block: Block
+    font: Font
+    lines: int
+    first: Line | None = None
+    """The first line of the block; None for rows of a table."""
+
+
+def body_font(pages: Sequence[Sequence[Line]]) -> Font:
+    """The font of most text."""
+    counts: Counter[Font] = Counter()
+    for lines in pages:
+        for line in lines:
+            counts[line.font] += len(line.text)
+    usual = [(font, count) for font, count in counts.most_common() if not font.mono] or counts.most_common()
+    return usual[0][0] if usual else Font(10.0, False, False)
+
+
+def drafts_of(pages: Sequence[Sequence[Line]], body: Font) -> list[Draft]:
+    """All blocks of a document in reading order."""
+    drafts: list[Draft] = []
+    for lines in pages:
+        kept = [line for line in lines if not _LEADERS.search(line.text)]
+        for draft in _page_drafts(kept, body):
+            if drafts and _goes_on(drafts[-1], draft, body):
+                drafts[-1] = _joined(drafts[-1], draft)
+            else:
+                drafts.append(draft)
+    return drafts
+
+
+def _page_drafts(lines: Sequence[Line], body: Font) -> list[Draft]:
+    drafts: list[Draft] = []
+    group: list[Line] = []
+    pitch = _pitch(lines)
+    number = 0
+    while number < len(lines):
+        rows, end = table_at(lines, number)
+        if rows:
+            if group:
+                drafts.append(_draft(group))
+                group = []
+            drafts += _table(rows, lines[number])
+            number = end
+            continue
+        line = lines[number]
+        if group and _begins(group, line, pitch, body):
+            drafts.append(_draft(group))
+            group = []
+        group.append(line)
+        number += 1
+    return [*drafts, _draft(group)] if group else drafts
+
+
+def _pitch(lines: Sequence[Line]) -> float:
+    """The usual distance of two lines of a paragraph, in font sizes."""
+    steps = [
+        (above.baseline - below.baseline) / above.font.size
+        for above, below in zip(lines, lines[1:], strict=False)
+        if above.font.size == below.font.size and 0.9 < (above.baseline - below.baseline) / above.font.size < 2.2
+    ]
+    return median(steps) if steps else 1.2
+
+
+def _begins(group: Sequence[Line], line: Line, pitch: float, body: Font) -> bool:
+    """Whether a line begins a new block after the lines of a group."""
+    last, first = group[-1], group[0]
+    size = max(last.font.size, 1.0)
+    step = last.baseline - line.baseline
+    if line.font.mono != last.font.mono or abs(line.font.size - last.font.size) > 0.6:
+        return True
+    if step < -0.5 * size:
+        # The next column: the paragraph goes on unless it looks complete.
+        return _is_complete(last.text) or not line.text[:1].islower() or line.font.bold != last.font.bold
+    if step > (pitch + 0.35) * size:
+        return not (line.font.mono and step < 2.6 * pitch * size)
+    if line.font.mono:
+        return False
+    if line.font.bold != last.font.bold:
+        # A bold line alone above other text is a heading; bold words in a paragraph do not fill a line.
+        return (len(group) == 1 and last.font.bold) or (line.font.bold and _is_complete(last.text) and not last.font.bold)
+    if BULLET.match(line.text) or _ITEM.match(line.text):
+        return True
+    left = min(one.box[0] for one in group[1:]) if len(group) > 1 else first.box[0]
+    if _is_item(first.text):
+        return line.box[0] < first.box[0] - 0.5 * size
+    is_indented = 0.8 * size < line.box[0] - left < 4 * size
+    return is_indented and _is_complete(last.text)
+
+
+def _is_item(text: str) -> bool:
+    return bool(BULLET.match(text) or _ITEM.match(text))
+
+
+def _is_complete(text: str) -> bool:
+    return text.rstrip().endswith((".", "!", "?", ":", ".”", '."', ".)", ";"))
+
+
+def _draft(lines: Sequence[Line]) -> Draft:
+    first = lines[0]
+    box: Box | None = None
+    for line in lines:
+        box = union(box, line.box) if line.page == first.page else box
+    font = Counter(line.font for line in lines).most_common(1)[0][0]
+    if font.mono and not _is_item(first.text):
+        return Draft(Block("code", _code(lines), 0, first.page, box), font, len(lines), first)
+    text = joined_lines(line.text for line in lines)
+    if bullet := BULLET.match(text):
+        return Draft(Block("li", text[bullet.end() :].strip(), 0, first.page, box), font, len(lines), first)
+    kind = "caption" if _CAPTION.match(text) else "li" if _ITEM.match(text) else "p"
+    return Draft(Block(kind, text, 0, first.page, box), font, len(lines), first)
+
+
+def _code(lines: Sequence[Line]) -> str:
+    """Lines of code with their indentation and blank lines."""
+    left = min(line.box[0] for line in lines)
+    texts: list[str] = []
+    for number, line in enumerate(lines):
+        width = 0.6 * max(line.font.size, 1.0)
+        if number and lines[number - 1].baseline - line.baseline > 1.9 * line.font.size:
+            texts.append("")
+        texts.append(" " * round((line.box[0] - left) / width) + "  ".join(text for text, _ in line.cells))
+    return joined_lines(texts, keep=True)
+
+
+def _table(rows: Sequence[Row], first: Line) -> list[Draft]:
+    header = rows[0]
+    others = rows[1:]
+    is_header = len(others) > 0 and (header.bold or not any(re.search(r"\d", cell) for cell in header.cells)) and all(header.cells)
+    font = first.font
+    title = _cells(header) if is_header else ""
+    drafts = [Draft(Block("table", title, 0, first.page, header.box), font, 1)]
+    drafts += [Draft(Block("tr", _cells(row), 0, first.page, row.box), font, 1) for row in (others if is_header else rows)]
+    return drafts
+
+
+def _cells(row: Row) -> str:
+    return " | ".join(row.cells)
+
+
+def _goes_on(last: Draft, draft: Draft, body: Font) -> bool:
+    """Whether a paragraph continues on the next page."""
+    if last.block.kind not in ("p", "li") or draft.block.kind != "p" or draft.block.page == last.block.page:
+        return False
+    if last.font != draft.font or last.font.size > body.size + 0.6:
+        return False
+    return not _is_complete(last.block.text) and draft.block.text[:1].islower()
+
+
+def _joined(last: Draft, draft: Draft) -> Draft:
+    block = last.block
+    text = joined_lines((block.text, draft.block.text))
+    return Draft(Block(block.kind, text, 0, block.page, block.box), last.font, last.lines + draft.lines, last.first)
