@@ -81,8 +81,10 @@ class Place:
     page: int = 0
     """The number of the page that the span begins on, from 1; 0 if the file has no pages."""
     box: tuple[float, ...] = ()
-    """The rectangle of the span on this page: left, bottom, right and top, in points (1/72 inch) from the lower left corner
-    of the page. Empty if it is not known."""
+    """The rectangle of the span on this page: left, bottom, right and top, in points (1/72 inch).
+
+    They are counted from the lower left corner of the page. Empty if the rectangle is not known.
+    """
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -20,7 +20,7 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
-from perikope.formats._extraction.limits import FileLimits
+from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._other_files import links_outside, suffix_of, summary
 from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, is_packed, stem
@@ -111,7 +111,7 @@ def read(
     on_problem: OnProblem | None = None,
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
-    limits: FileLimits = FileLimits(),
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Document]:
     """Yield the documents of files, archives and folders, in the given order.
 
@@ -143,7 +143,7 @@ def sources(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
-    limits: FileLimits = FileLimits(),
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Source]:
     """Yield the sources whose documents `read` yields: one source per file or member of an archive.
 
@@ -173,7 +173,7 @@ def sources_of(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
-    limits: FileLimits = FileLimits(),
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Source]:
     """Yield the sources of the entries that `files` returned, so that folders are listed only once; see `sources`."""
     code = language_or_nothing(language)

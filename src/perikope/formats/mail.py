@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from email.message import EmailMessage
-from typing import Any, cast
+from typing import Any
 
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
@@ -25,7 +25,7 @@ _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 def read(source: Source) -> Iterator[Document]:
     """E-mail messages; attachments are not opened."""
     try:
-        message = cast(EmailMessage, email.message_from_bytes(source.data(), policy=email.policy.default))
+        message = email.message_from_bytes(source.data(), policy=email.policy.default)
         metadata, subject = _metadata(message), _header(message, "subject")
         body = message.get_body(("plain", "html"))
         text = "" if body is None else str(body.get_content())

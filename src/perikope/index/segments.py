@@ -325,7 +325,7 @@ class Segment:
             raise self.columns.damaged(f"has a damaged text (document {document})") from None
 
     def record(self, document: int) -> dict[str, Any]:
-        """The stored record of a document: metadata, cited documents, references, archive member, places, pages, citations.
+        """The stored record of a document: metadata, cited documents, references, archive member, places, citations.
 
         Keys without a value are missing.
         """

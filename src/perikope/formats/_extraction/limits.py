@@ -16,3 +16,7 @@ class FileLimits:
 
     seconds: float = FILE_SECONDS
     memory: int = FILE_MEMORY
+
+
+FILE_LIMITS = FileLimits()
+"""The default limits."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from perikope.formats._extraction.blocks import Block, Extracted, Unreadable
@@ -23,7 +26,6 @@ TYPES = {
 }
 """The MIME type of each kind of file. The type is always given, since the library may fetch parsers for other types."""
 
-_LIBRARY_ERRORS = {"ParsingError", "ValidationError"}
 _FIELDS = {"authors": "author", "subject": "subject", "keywords": "keywords", "created_at": "date", "modified_at": "modified"}
 _COMMENT = re.compile(r"(?<!\\)%.*")
 _REFERENCES = re.compile(r"\\(?:label|index|input|include|vspace|hspace)\*?\{[^{}]*\}")
@@ -42,13 +44,22 @@ def read_office(kind: str, data: bytes) -> Extracted:
     except kreuzberg.KreuzbergError as error:
         raise Unreadable(_reason(str(error))) from None
     metadata = dict(result.metadata)
-    nodes = list((result.document or {}).get("nodes", ()))
+    nodes: list[Mapping[str, Any]] = list(result.document["nodes"]) if result.document else []
     blocks = _NodeReader(kind, nodes).blocks
+    if kind == "pptx" and sum(block.kind == "heading" for block in blocks) != _slides(data):
+        # A slide without text has no heading, so that the numbers of later slides are not known.
+        blocks = [replace(block, page=0, note="") for block in blocks]
     if kind == "rtf":
         blocks = _without_page_headers(nodes, blocks)
         blocks = _with_bold_headings(nodes, blocks)
     title = " ".join(str(metadata.get("title") or "").split())
     return Extracted(blocks, title, str(metadata.get("language") or ""), _metadata(metadata))
+
+
+def _slides(data: bytes) -> int:
+    """The number of slides of a presentation."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return sum(re.fullmatch(r"ppt/slides/slide\d+\.xml", name) is not None for name in archive.namelist())
 
 
 def _reason(message: str) -> str:

@@ -14,6 +14,9 @@ def read_parquet(data: bytes) -> Extracted:
     table = pyarrow.parquet.ParquetFile(io.BytesIO(data))
     blocks = [Block("table", " | ".join(table.schema_arrow.names))]
     for batch in table.iter_batches():
-        for row in batch.to_pylist():
-            blocks.append(Block("tr", " | ".join("" if value is None else " ".join(str(value).split()) for value in row.values())))
+        blocks += [Block("tr", " | ".join(map(_cell, row.values()))) for row in batch.to_pylist()]
     return Extracted(blocks)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())

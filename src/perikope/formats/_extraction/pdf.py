@@ -24,8 +24,6 @@ _FIELDS = {
     "Author": "author",
     "Subject": "subject",
     "Keywords": "keywords",
-    "Creator": "creator",
-    "Producer": "producer",
     "CreationDate": "date",
 }
 

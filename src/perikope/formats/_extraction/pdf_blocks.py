@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ def _pitch(lines: Sequence[Line]) -> float:
     """The usual distance of two lines of a paragraph, in font sizes."""
     steps = [
         (above.baseline - below.baseline) / above.font.size
-        for above, below in zip(lines, lines[1:], strict=False)
+        for above, below in itertools.pairwise(lines)
         if above.font.size == below.font.size and 0.9 < (above.baseline - below.baseline) / above.font.size < 2.2
     ]
     return median(steps) if steps else 1.2

@@ -207,28 +207,47 @@ def _title(drafts: Sequence[Draft], levels: dict[int, int], body: Font) -> tuple
         return "", levels
     first_page = drafts[0].block.page
     on_first = [number for number, draft in enumerate(drafts) if draft.block.page == first_page]
-    large = [number for number in on_first[:6] if drafts[number].font.size > 1.15 * body.size and drafts[number].block.kind == "p"]
+    large = [number for number in on_first[:6] if drafts[number].font.size > 1.15 * body.size and _may_be_title(drafts[number].block)]
     if not large:
         return "", levels
     title = max(large, key=lambda number: (drafts[number].font.size, -number))
     style = _style(drafts[title].font)
     same = [number for number in levels if number != title and _style(drafts[number].font) >= style]
-    if same or len(drafts[title].block.text) > LONGEST or (title in levels and len(levels) == 1 and len(on_first) < 3):
+    is_title_page = _is_title_page(drafts, on_first, {number for number in levels if number != title})
+    if (
+        (same and not is_title_page)
+        or len(drafts[title].block.text) > LONGEST
+        or (title in levels and len(levels) == 1 and len(on_first) < 3)
+    ):
         return "", levels
     kept = {number: level for number, level in levels.items() if number > title}
     kept[title] = 0
-    if drafts[-1].block.page > first_page and sum(len(drafts[number].block.text) for number in on_first) < TITLE_PAGE:
+    if is_title_page:
         return drafts[title].block.text, {n: level for n, level in kept.items() if n == title or drafts[n].block.page > first_page}
+    numbered = sum(_depth(drafts[number].block.text) > 0 for number in kept)
+    is_numbered = numbered >= 3 and numbered > 0.5 * len(kept)
     later = Counter(_style(drafts[number].font) for number in kept if drafts[number].block.page > first_page)
     for number in range(title + 1, len(drafts)):
         draft = drafts[number]
         text = draft.block.text
         if draft.block.page != first_page or len(text) > 150 or re.fullmatch(r"abstract|contents|summary", text, re.IGNORECASE):
             break
-        if number in kept and (_depth(text) or later[_style(draft.font)] or (draft.font.bold and not drafts[title].font.bold)):
+        looks_like_others = later[_style(draft.font)] or (draft.font.bold and not drafts[title].font.bold)
+        if number in kept and (_depth(text) or (looks_like_others and not is_numbered)):
             break
         kept.pop(number, None)
     return drafts[title].block.text, kept
+
+
+def _may_be_title(block: Block) -> bool:
+    return block.kind == "p" and not _CONTENTS.fullmatch(block.text.strip())
+
+
+def _is_title_page(drafts: Sequence[Draft], on_first: Sequence[int], others: set[int]) -> bool:
+    """Whether the first page has little text and no numbered heading, and other pages follow."""
+    length = sum(len(drafts[number].block.text) for number in on_first)
+    has_number = any(_depth(drafts[number].block.text) for number in on_first if number in others)
+    return drafts[-1].block.page > drafts[on_first[0]].block.page and length < TITLE_PAGE and not has_number
 
 
 def without_contents(blocks: Sequence[Block]) -> list[Block]:

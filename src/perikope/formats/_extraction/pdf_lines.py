@@ -14,7 +14,8 @@ SPACE_GAP = 0.14
 """The width of a gap between two pieces that is a space, in font sizes."""
 
 _LABEL = re.compile(
-    r"(?:\d{1,3}(?:\.\d{1,3})*\.?|[A-Z](?:\.\d{1,3})*\.?|[IVXLC]{1,6}\.|[•‣◦▪●○■–—*-]|\(?[a-z0-9]{1,3}[.)]|(?:Chapter|Section|Appendix) [A-Z\d.]+)"
+    r"\d{1,3}(?:\.\d{1,3})*\.?|[A-Z](?:\.\d{1,3})*\.?|[IVXLC]{1,6}\.|[•‣◦▪●○■–—*-]|\(?[a-z0-9]{1,3}[.)]"
+    r"|(?:Chapter|Section|Appendix) [A-Z\d.]+"
 )
 
 
@@ -39,9 +40,8 @@ def joined(pieces: Sequence[Piece]) -> str:
     parts: list[str] = []
     last: Piece | None = None
     for piece in pieces:
-        if last is not None and not parts[-1].endswith(" ") and not piece.text.startswith(" "):
-            if piece.box[0] - last.box[2] > SPACE_GAP * max(piece.font.size, last.font.size):
-                parts.append(" ")
+        if last is not None and piece.box[0] - last.box[2] > SPACE_GAP * max(piece.font.size, last.font.size):
+            parts.append(" ")
         parts.append(piece.text)
         last = piece
     return re.sub(r"\s+", " ", "".join(parts)).strip()
@@ -129,7 +129,7 @@ def joined_lines(texts: Iterable[str], *, keep: bool = False) -> str:
         if text.endswith(HYPHEN):
             text = text[:-1] + line
         elif re.search(r"\w[-\u2010\u00ad]$", text) and line[:1].islower():
-            text = text[:-1] + line if text[-1] != "-" or _divided(text, line) else text + line
+            text = text[:-1] + line if text[-1] != "-" or _divided(text) else text + line
         else:
             text = f"{text} {line}" if text else line
     return re.sub(r"[ \t]+", " ", text.replace(HYPHEN, "-"))
@@ -138,7 +138,8 @@ def joined_lines(texts: Iterable[str], *, keep: bool = False) -> str:
 _COMPOUNDS = ("self", "non", "well", "cross", "high", "low", "long", "short", "semi", "multi", "pre", "post", "anti", "two", "three", "one")
 
 
-def _divided(text: str, line: str) -> bool:
+def _divided(text: str) -> bool:
     """Whether a hyphen at the end of a text divides a word, and is not part of it."""
-    word = re.search(r"([\w-]+)-$", text)
-    return bool(word) and "-" not in word.group(1) and word.group(1).lower() not in _COMPOUNDS and not word.group(1)[-1].isdigit()
+    found = re.search(r"([\w-]+)-$", text)
+    word = found.group(1) if found else "-"
+    return "-" not in word and word.lower() not in _COMPOUNDS and not word[-1].isdigit()

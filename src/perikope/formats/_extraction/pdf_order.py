@@ -11,6 +11,10 @@ from perikope.formats._extraction.pdf_lines import Line
 
 EDGE = 0.18
 """The part of a page's height, at the top and at the bottom, in which running headers and footers are expected."""
+CLOSE = 16
+"""The largest distance of two lines of a running header, in points."""
+LARGE = 1.25
+"""The font size from which on a line is never a running header, in sizes of the body text: it is a title."""
 _NUMBER = re.compile(r"[-–— ]*(?:page |p\. ?|seite )?(?:\d{1,4}|[ivxlc]{1,7})(?: ?(?:/|of|von) ?\d{1,4})?[-–— ]*", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?|file)://\S+")
 
@@ -58,14 +62,16 @@ def without_furniture(pages: Sequence[Sequence[Line]], heights: Sequence[float],
     kept = []
     for lines, height in zip(pages, heights, strict=True):
         outer = _outermost(lines, height)
-        kept.append([line for line in lines if not (id(line) in outer and _is_furniture(line, height, body, repeated, placed, len(pages)))])
+        kept.append([line for line in lines if not (id(line) in outer and _is_furniture(line, height, body, repeated, placed))])
     return kept
 
 
-def _is_furniture(line: Line, height: float, body: float, repeated: set[tuple[str, int]], placed: set[int], pages: int) -> bool:
+def _is_furniture(line: Line, height: float, body: float, repeated: set[tuple[str, int]], placed: set[int]) -> bool:
     text = line.text
     if _NUMBER.fullmatch(text.strip()):
         return True
+    if line.font.size > LARGE * body:
+        return False
     if (_pattern(text), _zone(line, height)) in repeated:
         return True
     if round(line.baseline) in placed and line.font.size <= 1.1 * body:
@@ -75,11 +81,13 @@ def _is_furniture(line: Line, height: float, body: float, repeated: set[tuple[st
 
 
 def _outermost(lines: Sequence[Line], height: float) -> set[int]:
-    """The lines of the top and of the bottom edge, at most two rows each, by identity."""
+    """The lines of the top and of the bottom edge by identity: one row each, or two that are close to each other."""
     chosen: set[int] = set()
     for sign in (1, -1):
         edge = [line for line in lines if (line.box[1] > (1 - EDGE) * height if sign > 0 else line.box[3] < EDGE * height)]
         rows = sorted({round(line.baseline) for line in edge}, reverse=sign > 0)[:2]
+        if len(rows) > 1 and abs(rows[0] - rows[1]) > CLOSE:
+            rows.pop()
         chosen |= {id(line) for line in edge if round(line.baseline) in rows}
     return chosen
 

@@ -149,5 +149,7 @@ def _clean(text: str) -> str:
     for character in text:
         if character == HYPHEN or character >= " ":
             category = unicodedata.category(character)
-            kept.append("•" if category == "Co" else "" if category in ("Cn", "Cs") else character)
+            # A font without a table of characters gives bullets numbers that Unicode reserves.
+            is_symbol = category == "Co" or "\x80" <= character <= "\x9f"
+            kept.append("•" if is_symbol else "" if category in ("Cn", "Cs") else character)
     return "".join(kept)
