@@ -171,29 +171,49 @@ def ndcg(ranking: Sequence[str], judged: Mapping[str, int]) -> float:
 
 
 def speed(files: Sequence[Path]) -> Table:
-    """CPU milliseconds per page: the text of PDFium, kreuzberg's document, and our blocks."""
+    """What PDFs contain, and CPU milliseconds per page: the text of PDFium, kreuzberg's document, and our blocks."""
     import kreuzberg
     import pypdfium2
 
+    from perikope.formats._extraction.blocks import Unreadable
     from perikope.formats._extraction.pdf import read_pdf
 
-    def text(data: bytes) -> int:
+    def page_texts(data: bytes) -> list[str]:
         document = pypdfium2.PdfDocument(data)
-        for number in range(len(document)):
-            document[number].get_textpage().get_text_range()
-        return len(document)
+        return [document[number].get_textpage().get_text_range() for number in range(len(document))]
 
     def nodes(data: bytes) -> None:
         config = kreuzberg.ExtractionConfig(include_document_structure=True, use_cache=False, output_format="markdown")
         kreuzberg.extract_bytes_sync(data, "application/pdf", config=config)
 
-    table = Table("CPU milliseconds per page", ("file", "pages", "PDFium, text only", "kreuzberg", "perikope"))
+    columns = ("file", "pages", "headings", "passages", "right page", "PDFium, text only", "kreuzberg", "perikope")
+    table = Table("PDFs: contents, and CPU milliseconds per page", columns)
     for path in files:
         data = path.read_bytes()
-        pages = text(data)
-        row = [f"{_cpu(action, data) / pages * 1000:.1f}" for action in (text, nodes, read_pdf)]
-        table.rows.append((path.name, str(pages), *row))
+        try:
+            blocks = read_pdf(data).blocks
+        except Unreadable as problem:
+            table.rows.append((path.name, str(problem)))
+            continue
+        pages = page_texts(data)
+        passages = [block for block in blocks if block.kind not in ("heading", "table")]
+        right = sum(is_on_page(block.text, block.page, pages) for block in passages)
+        times = [f"{_cpu(action, data) / len(pages) * 1000:.1f}" for action in (page_texts, nodes, read_pdf)]
+        headings = sum(block.kind == "heading" for block in blocks)
+        table.rows.append((path.name, str(len(pages)), str(headings), str(len(passages)), f"{right / len(passages):.1%}", *times))
+    table.notes.append("A page is right if the page that PDFium reads, alone, has the first three words of the passage in this order.")
     return table
+
+
+def is_on_page(text: str, page: int, pages: Sequence[str]) -> bool:
+    """Whether the first words of a passage are on its page, ignoring everything but letters and digits."""
+    words = [letters(word) for word in text.replace("|", " ").split()[:3]]
+    content, position = letters(pages[page - 1]), 0
+    for word in words:
+        position = content.find(word, position)
+        if position < 0:
+            return False
+    return True
 
 
 def _cpu(action: Any, data: bytes) -> float:

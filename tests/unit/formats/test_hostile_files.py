@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 import zipfile
 import zlib
 
@@ -21,7 +20,8 @@ LAUGHS = "<!DOCTYPE x [" + "".join(f'<!ENTITY a{n + 1} "{f"&a{n};" * 10}">' for 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 TYPES = (
     '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/>'
-    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" '
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Override PartName="/word/document.xml" '
     'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
 )
 RELATIONS = (
@@ -49,7 +49,7 @@ def run_of(text: str) -> str:
 
 def raw_pdf(content: bytes, page: str = "") -> bytes:
     """A PDF of one page with this content stream, compressed."""
-    packed = zlib.compress(content, 9)
+    packed = zlib.compress(content, 1)
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
@@ -83,13 +83,12 @@ def with_processes(monkeypatch, start: str) -> None:
 
 @pytest.mark.parametrize("kind", ["zip", "entities"])
 def test_a_bomb_in_an_office_file_is_named(folder, kind):
-    bomb = word(run_of("x" * (300 << 20))) if kind == "zip" else word(run_of("&a9;"), LAUGHS)
+    bomb = word(run_of("x" * (100 << 20))) if kind == "zip" else word(run_of("&a9;"), LAUGHS)
     assert len(bomb) < 1 << 20
     (folder / "bomb.docx").write_bytes(bomb)
     documents, problems = read(folder, FileLimits(20.0, 600 << 20))
     assert "good.pdf" in [document.id for document in documents]
-    # A library may also read the file without expanding anything.
-    assert [problem.path for problem in problems] == [str(folder / "bomb.docx")] or all(len(one.text) < 1 << 20 for one in documents)
+    assert [problem.path for problem in problems] == [str(folder / "bomb.docx")]
 
 
 def test_a_page_of_a_gigabyte_is_named(folder):
@@ -103,11 +102,9 @@ def test_a_page_of_a_gigabyte_is_named(folder):
 def test_text_without_end_is_ended_in_time(folder):
     line = b"BT /F 1 Tf 1 0 0 1 10 10 Tm (" + b"endless words " * 10 + b") Tj ET\n"
     (folder / "long.pdf").write_bytes(raw_pdf(line * 60_000))
-    started = time.monotonic()
     documents, [problem] = read(folder, FileLimits(3.0, 1 << 30))
     assert [document.id for document in documents] == ["good.pdf"]
     assert "takes more than 3 seconds to read" in problem.reason or "MB of memory" in problem.reason
-    assert time.monotonic() - started < 60
 
 
 def test_pages_that_contain_themselves_are_named(folder):
