@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -14,6 +14,10 @@ from perikope.formats._extraction.pdf_lines import Line, joined_lines
 from perikope.formats._extraction.pdf_tables import Row, table_at
 from perikope.formats._extraction.pdf_text import Font
 
+SHORT_LINE = 8
+"""How far before the right edge a line ends that is the last one of its paragraph, in font sizes."""
+LEAST_WIDE = 0.25
+"""The share of lines that go over most of the width in a text of one column. In several columns, none does."""
 BULLET = re.compile(r"[•‣◦▪●○■∙·–—*✓\uf0b7-]\s+(?=\S)|[•‣◦▪●■]")
 _ITEM = re.compile(r"(?:\(?\d{1,2}[.)]|\(?[a-z][.)]|\((?:i{1,3}|iv|v|vi{0,3})\))\s+(?=\S)")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|Tabelle|Abbildung|Listing|Box|Tableau)\s*[A-Z\d][\d.]*\s*[:.|–-]", re.IGNORECASE)
@@ -29,6 +33,8 @@ class Draft:
     lines: int
     first: Line | None = None
     """The first line of the block; None for rows of a table."""
+    last: Line | None = None
+    """The last line of the block; None for rows of a table."""
 
 
 def body_font(pages: Sequence[Sequence[Line]]) -> Font:
@@ -44,17 +50,42 @@ def body_font(pages: Sequence[Sequence[Line]]) -> Font:
 def drafts_of(pages: Sequence[Sequence[Line]], body: Font) -> list[Draft]:
     """All blocks of a document in reading order."""
     drafts: list[Draft] = []
+    edges = _right_edges(pages, body)
     for lines in pages:
         kept = [line for line in lines if not _LEADERS.search(line.text)]
-        for draft in _page_drafts(kept, body):
-            if drafts and _goes_on(drafts[-1], draft, body):
+        edge = edges.get(lines[0].page % 2) if lines else None
+        for draft in _page_drafts(kept, body, edge):
+            if drafts and _goes_on(drafts[-1], draft, body, edges):
                 drafts[-1] = _joined(drafts[-1], draft)
             else:
                 drafts.append(draft)
     return drafts
 
 
-def _page_drafts(lines: Sequence[Line], body: Font) -> list[Draft]:
+def _right_edges(pages: Sequence[Sequence[Line]], body: Font) -> dict[int, float]:
+    """The right edge of the text on odd and even pages; none if the text has several columns."""
+    usual = [line for lines in pages for line in lines if abs(line.font.size - body.size) < 0.6 and not line.font.mono]
+    if not usual:
+        return {}
+    width = max(line.box[2] for line in usual) - min(line.box[0] for line in usual)
+    wide = sum(line.box[2] - line.box[0] > 0.6 * width for line in usual)
+    if wide < LEAST_WIDE * len(usual):
+        return {}
+    rights = {odd: sorted(line.box[2] for line in usual if line.page % 2 == odd) for odd in (0, 1)}
+    return {odd: edges[int(0.97 * (len(edges) - 1))] for odd, edges in rights.items() if edges}
+
+
+def _ends_early(last: Line, line: Line, edge: float, body: Font) -> bool:
+    """Whether the first word of a line would have fitted into the line above, so that the author broke the line."""
+    size = body.size
+    if abs(last.font.size - size) > 0.6 or abs(line.box[0] - last.box[0]) > 2.5 * size:
+        return False
+    word = line.text.split(" ", 1)[0]
+    width = (line.box[2] - line.box[0]) * len(word) / max(len(line.text), 1)
+    return last.box[2] + width + 1.5 * size < edge
+
+
+def _page_drafts(lines: Sequence[Line], body: Font, edge: float | None) -> list[Draft]:
     drafts: list[Draft] = []
     group: list[Line] = []
     pitch = _pitch(lines)
@@ -69,7 +100,7 @@ def _page_drafts(lines: Sequence[Line], body: Font) -> list[Draft]:
             number = end
             continue
         line = lines[number]
-        if group and _begins(group, line, pitch, body):
+        if group and (_begins(group, line, pitch) or (edge and _ends_early(group[-1], line, edge, body) and not line.font.mono)):
             drafts.append(_draft(group))
             group = []
         group.append(line)
@@ -87,13 +118,17 @@ def _pitch(lines: Sequence[Line]) -> float:
     return median(steps) if steps else 1.2
 
 
-def _begins(group: Sequence[Line], line: Line, pitch: float, body: Font) -> bool:
+def _begins(group: Sequence[Line], line: Line, pitch: float) -> bool:
     """Whether a line begins a new block after the lines of a group."""
     last, first = group[-1], group[0]
     size = max(last.font.size, 1.0)
     step = last.baseline - line.baseline
-    if line.font.mono != last.font.mono or abs(line.font.size - last.font.size) > 0.6:
+    if abs(line.font.size - last.font.size) > 0.6:
         return True
+    if line.font.mono != last.font.mono:
+        # A line of a paragraph may consist of names in a font of code. Code has a distance or an indent.
+        goes_on = 0 < step < (pitch + 0.15) * size and abs(line.box[0] - last.box[0]) < 1 and not _is_complete(last.text)
+        return not goes_on
     if step < -0.5 * size:
         # The next column: the paragraph goes on unless it looks complete.
         return _is_complete(last.text) or not line.text[:1].islower() or line.font.bold != last.font.bold
@@ -127,13 +162,13 @@ def _draft(lines: Sequence[Line]) -> Draft:
     for line in lines:
         box = union(box, line.box) if line.page == first.page else box
     font = Counter(line.font for line in lines).most_common(1)[0][0]
-    if font.mono and not _is_item(first.text):
-        return Draft(Block("code", _code(lines), 0, first.page, box), font, len(lines), first)
+    if all(line.font.mono for line in lines) and not _is_item(first.text):
+        return Draft(Block("code", _code(lines), 0, first.page, box), font, len(lines), first, lines[-1])
     text = joined_lines(line.text for line in lines)
     if bullet := BULLET.match(text):
-        return Draft(Block("li", text[bullet.end() :].strip(), 0, first.page, box), font, len(lines), first)
+        return Draft(Block("li", text[bullet.end() :].strip(), 0, first.page, box), font, len(lines), first, lines[-1])
     kind = "caption" if _CAPTION.match(text) else "li" if _ITEM.match(text) else "p"
-    return Draft(Block(kind, text, 0, first.page, box), font, len(lines), first)
+    return Draft(Block(kind, text, 0, first.page, box), font, len(lines), first, lines[-1])
 
 
 def _code(lines: Sequence[Line]) -> str:
@@ -163,11 +198,14 @@ def _cells(row: Row) -> str:
     return " | ".join(row.cells)
 
 
-def _goes_on(last: Draft, draft: Draft, body: Font) -> bool:
+def _goes_on(last: Draft, draft: Draft, body: Font, edges: Mapping[int, float]) -> bool:
     """Whether a paragraph continues on the next page."""
     if last.block.kind not in ("p", "li") or draft.block.kind != "p" or draft.block.page == last.block.page:
         return False
     if last.font != draft.font or last.font.size > body.size + 0.6:
+        return False
+    edge = edges.get(last.last.page % 2) if last.last else None
+    if last.last and edge and last.last.box[2] + SHORT_LINE * body.size < edge:
         return False
     return not _is_complete(last.block.text) and draft.block.text[:1].islower()
 
@@ -175,4 +213,4 @@ def _goes_on(last: Draft, draft: Draft, body: Font) -> bool:
 def _joined(last: Draft, draft: Draft) -> Draft:
     block = last.block
     text = joined_lines((block.text, draft.block.text))
-    return Draft(Block(block.kind, text, 0, block.page, block.box), last.font, last.lines + draft.lines, last.first)
+    return Draft(Block(block.kind, text, 0, block.page, block.box), last.font, last.lines + draft.lines, last.first, draft.last)

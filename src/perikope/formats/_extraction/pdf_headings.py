@@ -226,17 +226,22 @@ def _title(drafts: Sequence[Draft], levels: dict[int, int], body: Font) -> tuple
         return drafts[title].block.text, {n: level for n, level in kept.items() if n == title or drafts[n].block.page > first_page}
     numbered = sum(_depth(drafts[number].block.text) > 0 for number in kept)
     is_numbered = numbered >= 3 and numbered > 0.5 * len(kept)
-    later = Counter(_style(drafts[number].font) for number in kept if drafts[number].block.page > first_page)
-    for number in range(title + 1, len(drafts)):
+    end = next((number for number in range(title + 1, len(drafts)) if _is_text(drafts[number], first_page)), len(drafts))
+    later = Counter(_style(drafts[number].font) for number in kept if number > end)
+    for number in range(title + 1, end):
         draft = drafts[number]
-        text = draft.block.text
-        if draft.block.page != first_page or len(text) > 150 or re.fullmatch(r"abstract|contents|summary", text, re.IGNORECASE):
-            break
         looks_like_others = later[_style(draft.font)] or (draft.font.bold and not drafts[title].font.bold)
-        if number in kept and (_depth(text) or (looks_like_others and not is_numbered)):
+        if number in kept and (_depth(draft.block.text) or (looks_like_others and not is_numbered)):
             break
         kept.pop(number, None)
     return drafts[title].block.text, kept
+
+
+def _is_text(draft: Draft, first_page: int) -> bool:
+    """Whether a block is no longer one of the names, dates and addresses below a title."""
+    text = draft.block.text
+    is_sentence = len(text) > 100 or (len(text) > 30 and text.endswith((".", ":", "?")))
+    return draft.block.page != first_page or is_sentence or bool(re.fullmatch(r"abstract|contents|summary", text, re.IGNORECASE))
 
 
 def _may_be_title(block: Block) -> bool:

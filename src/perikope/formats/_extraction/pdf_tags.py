@@ -118,7 +118,7 @@ def tagged_blocks(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> lis
         for tag in tags:
             reader.walk(tag)
         blocks += reader.blocks
-        if 0 < before < len(blocks) and _goes_on(blocks[before - 1], blocks[before]):
+        if 0 < before < len(blocks) and 0 not in reader.labelled and _goes_on(blocks[before - 1], blocks[before]):
             last, next_block = blocks[before - 1], blocks.pop(before)
             blocks[before - 1] = replace(last, text=joined_lines((last.text, next_block.text)))
     return blocks
@@ -135,6 +135,8 @@ class _TagReader:
     def __init__(self, page: int, pieces: Sequence[Piece]) -> None:
         self.page = page
         self.blocks: list[Block] = []
+        self.labelled: set[int] = set()
+        """The numbers of the blocks that are list items with a label, so that they begin here."""
         self._pieces: Mapping[int, list[Piece]] = defaultdict(list)
         for piece in pieces:
             self._pieces[piece.mark].append(piece)
@@ -176,7 +178,10 @@ class _TagReader:
             else:
                 own.append(child)
         number, _ = self.read(label)
+        before = len(self.blocks)
         self.add("li", Tag("LI", own), prefix=number if re.search(r"\w", number) else "")
+        if len(self.blocks) > before and any(True for _ in _marks(label)):
+            self.labelled.add(before)
         for child in inner:
             self.walk(child)
 
