@@ -10,8 +10,6 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-FILLER = "A heat pump moves heat from a cold place to a warm place and it takes electrical power to do so."
-
 
 @dataclass(frozen=True)
 class Text:

@@ -11,10 +11,14 @@ import perikope as pk
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Kind
 from perikope.formats._extraction.pdf_lines import joined_lines
-from tests.support.pdfs import FILLER, Text, paragraph, pdf, scanned
+from tests.support.pdfs import Text, paragraph, pdf, scanned
 from tests.support.trees import GOLDEN, check_tree, passages, titles
 
-BODY = [FILLER[:60], FILLER[60:] + " This is more text.", "And the last line of it all is here."]
+BODY = [
+    "A heat pump moves heat from a cold place to a warm place and",
+    "it takes electrical power to do so. This is more text, which",
+    "goes on and ends with the last line here.",
+]
 BOLD = "Helvetica-Bold"
 
 
@@ -145,6 +149,11 @@ def test_lists_and_code_keep_their_tags(read):
     document = read(pdf([page]))
     tags = [(document.labels[document.spans.tag[span]], document.text_of(span)) for span in document.of_kind(Kind.PASSAGE)]
     assert tags[1:] == [("li", "rubber ring"), ("li", "grease"), ("code", "def start():\n    return 1")]
+
+
+def test_a_line_that_ends_although_the_next_word_fits_ends_its_paragraph(read):
+    items = ["the rubber ring", "grease of the kind that is sold for pumps", "a cloth"]
+    assert passages(read(pdf([paragraph(760, BODY) + paragraph(720, items, x=90)])))[1:] == items
 
 
 def test_a_paragraph_goes_on_after_the_page(read):
