@@ -8,7 +8,7 @@ from dataclasses import replace
 from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Kind, Place, TreeBuilder
 from perikope.formats._code import CODE_LANGUAGE
-from perikope.formats._extraction.blocks import Block, Extracted
+from perikope.formats._extraction.blocks import Extracted, FileBlock
 from perikope.formats._source import Source, language_or_nothing
 
 LONGEST_HEADER = 500
@@ -27,7 +27,7 @@ def tree_of(source: Source, extracted: Extracted) -> TreeBuilder:
     return builder
 
 
-def _with_title(title: str, blocks: Sequence[Block]) -> tuple[str, Sequence[Block]]:
+def _with_title(title: str, blocks: Sequence[FileBlock]) -> tuple[str, Sequence[FileBlock]]:
     """The title of the document, and the blocks without it.
 
     Without a stated title, it is the first heading, if it is the only one of its level or another one follows at once.
@@ -58,7 +58,7 @@ class _BlockReader:
         self._holder = ""
         self._languages: dict[str, None] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: FileBlock) -> None:
         if block.kind == "table":
             self._open("")
             with_header = bool(block.text) and len(block.text) <= LONGEST_HEADER
@@ -94,13 +94,13 @@ class _BlockReader:
             self._builder.open(Kind.ELEMENT, holder)
         self._holder = holder
 
-    def _code(self, block: Block) -> None:
+    def _code(self, block: FileBlock) -> None:
         for number in self._builder.divided(block.text, natural_pieces(block.text), CODE, holder="pre"):
             self._place(number, block)
         if block.note and block.note != "slide":
             self._languages[block.note.lower()] = None
 
-    def _place(self, number: int, block: Block) -> None:
+    def _place(self, number: int, block: FileBlock) -> None:
         if block.page:
             box = tuple(round(value, 1) for value in block.box) if block.box else ()
             self._builder.places[number] = Place("", 0, 0, block.page, box)

@@ -15,7 +15,7 @@ from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
 from perikope.formats import Source, html, reader
 from perikope.formats._blocks import tree_of
-from perikope.formats._extraction.blocks import Block, Extracted
+from perikope.formats._extraction.blocks import Extracted, FileBlock
 
 _HEADERS = {"from": "from", "to": "to", "cc": "cc", "message-id": "message_id"}
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
@@ -51,7 +51,7 @@ def _metadata(message: EmailMessage) -> dict[str, Any]:
     return {**metadata, "attachments": names} if names else metadata
 
 
-def _blocks(text: str) -> list[Block]:
+def _blocks(text: str) -> list[FileBlock]:
     """Paragraphs between blank lines; quoted lines are quotations."""
     blocks = []
     for paragraph in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n").replace("\0", "")):
@@ -59,5 +59,5 @@ def _blocks(text: str) -> list[Block]:
         is_quoted = bool(lines) and all(line.startswith(">") for line in lines)
         content = " ".join(" ".join(_QUOTED.sub("", line) for line in lines).split())
         if content and content != "--":
-            blocks.append(Block("blockquote" if is_quoted else "p", content))
+            blocks.append(FileBlock("blockquote" if is_quoted else "p", content))
     return blocks

@@ -100,8 +100,9 @@ def test_a_page_of_a_gigabyte_is_named(folder):
 
 
 def test_text_without_end_is_ended_in_time(folder):
-    line = b"BT /F 1 Tf 1 0 0 1 10 10 Tm (" + b"endless words " * 10 + b") Tj ET\n"
-    (folder / "long.pdf").write_bytes(raw_pdf(line * 60_000))
+    words = b"endless words " * 10
+    lines = [b"BT /F 1 Tf 1 0 0 1 %d %d Tm (%b) Tj ET" % (number % 500, number % 700, words) for number in range(60_000)]
+    (folder / "long.pdf").write_bytes(raw_pdf(b"\n".join(lines)))
     documents, [problem] = read(folder, FileLimits(3.0, 1 << 30))
     assert [document.id for document in documents] == ["good.pdf"]
     assert "takes more than 3 seconds to read" in problem.reason or "MB of memory" in problem.reason

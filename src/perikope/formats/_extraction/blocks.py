@@ -10,7 +10,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FileBlock:
     """One block of text.
 
     A block of the kind `table` begins a table, and its text is the header. The blocks of the kind `tr` that follow are
@@ -33,7 +33,7 @@ class Block:
 class Extracted:
     """All blocks of a file, and what the file says about itself."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[FileBlock] = field(default_factory=list)
     title: str = ""
     language: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -62,5 +62,7 @@ def to_plain(extracted: Extracted) -> dict[str, Any]:
 
 def from_plain(plain: dict[str, Any]) -> Extracted:
     """The opposite of `to_plain`."""
-    blocks = [Block(kind, text, level, page, tuple(box) if box else None, note) for kind, text, level, page, box, note in plain["blocks"]]
+    blocks = [
+        FileBlock(kind, text, level, page, tuple(box) if box else None, note) for kind, text, level, page, box, note in plain["blocks"]
+    ]
     return Extracted(blocks, plain["title"], plain["language"], plain["metadata"])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perikope.formats._extraction.blocks import Block, Extracted, Unreadable
+from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument.text"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -92,7 +92,7 @@ class _NodeReader:
     """Turns the flat list of nodes into blocks."""
 
     def __init__(self, kind: str, nodes: Sequence[Mapping[str, Any]]) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[FileBlock] = []
         self._kind, self._nodes = kind, nodes
         self._page = 0
         for node in nodes:
@@ -125,7 +125,7 @@ class _NodeReader:
     def _block(self, kind: str, text: str, level: int = 0, note: str = "") -> None:
         if text.strip():
             page = self._page if self._kind == "pptx" else 0
-            self.blocks.append(Block(kind, text, level, page, None, note or ("slide" if page else "")))
+            self.blocks.append(FileBlock(kind, text, level, page, None, note or ("slide" if page else "")))
 
     def _table(self, grid: Mapping[str, Any]) -> None:
         rows: list[list[str]] = [[""] * int(grid["cols"]) for _ in range(int(grid["rows"]))]
@@ -137,12 +137,12 @@ class _NodeReader:
             return
         header = texts.pop(0) if len(texts) > 1 and all(cell for cell in rows[0]) else ""
         page = self._page if self._kind == "pptx" else 0
-        self.blocks.append(Block("table", header, 0, page, None, "slide" if page else ""))
+        self.blocks.append(FileBlock("table", header, 0, page, None, "slide" if page else ""))
         for text in texts:
             self._block("tr", text)
 
 
-def _without_page_headers(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[Block]) -> list[Block]:
+def _without_page_headers(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[FileBlock]) -> list[FileBlock]:
     """RTF: the library reports headers and footers of pages a second time, as the first paragraphs of the text."""
     layers = {
         "".join(str(node["content"].get("text") or "").split()) for node in nodes if node.get("content_layer") in ("header", "footer")
@@ -151,7 +151,7 @@ def _without_page_headers(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[B
     return list(blocks[first:])
 
 
-def _with_bold_headings(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[Block]) -> list[Block]:
+def _with_bold_headings(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[FileBlock]) -> list[FileBlock]:
     """RTF: a short paragraph that is bold as a whole is a heading, since the library does not report styles."""
     bold = set()
     for node in nodes:
@@ -160,4 +160,4 @@ def _with_bold_headings(nodes: Sequence[Mapping[str, Any]], blocks: Sequence[Blo
         is_bold = any((kind.get("annotation_type") if isinstance(kind, dict) else kind) == "bold" for kind in kinds)
         if is_bold and 0 < len(text) <= 120 and not text.endswith((".", ":", ",")):
             bold.add(text)
-    return [Block("heading", block.text, 1) if block.kind == "p" and block.text in bold else block for block in blocks]
+    return [FileBlock("heading", block.text, 1) if block.kind == "p" and block.text in bold else block for block in blocks]

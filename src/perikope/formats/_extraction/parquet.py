@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from perikope.formats._extraction.blocks import Block, Extracted
+from perikope.formats._extraction.blocks import Extracted, FileBlock
 
 
 def read_parquet(data: bytes) -> Extracted:
@@ -12,9 +12,9 @@ def read_parquet(data: bytes) -> Extracted:
     import pyarrow.parquet
 
     table = pyarrow.parquet.ParquetFile(io.BytesIO(data))
-    blocks = [Block("table", " | ".join(table.schema_arrow.names))]
+    blocks = [FileBlock("table", " | ".join(table.schema_arrow.names))]
     for batch in table.iter_batches():
-        blocks += [Block("tr", " | ".join(map(_cell, row.values()))) for row in batch.to_pylist()]
+        blocks += [FileBlock("tr", " | ".join(map(_cell, row.values()))) for row in batch.to_pylist()]
     return Extracted(blocks)
 
 

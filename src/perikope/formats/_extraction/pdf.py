@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from perikope.formats._extraction.blocks import Block, Extracted, Unreadable
+from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.pdf_blocks import body_font, drafts_of
 from perikope.formats._extraction.pdf_headings import Entry, plain, with_headings, without_contents
 from perikope.formats._extraction.pdf_lines import lines_of
@@ -69,7 +69,7 @@ def _read(document: Any) -> Extracted:
     return Extracted(blocks, title, "", {**metadata, "pages": len(pages)})
 
 
-def _by_layout(pages: list[Any], heights: list[float], outline: list[Entry]) -> tuple[str, list[Block]]:
+def _by_layout(pages: list[Any], heights: list[float], outline: list[Entry]) -> tuple[str, list[FileBlock]]:
     lines = [lines_of(pieces, number) if pieces else [] for number, pieces in enumerate(pages, 1)]
     body = body_font(lines)
     lines = without_furniture(lines, heights, body.size)
@@ -77,7 +77,7 @@ def _by_layout(pages: list[Any], heights: list[float], outline: list[Entry]) -> 
     return with_headings(drafts_of(ordered, body), body, outline)
 
 
-def _agreed(found: str, stated: str, blocks: list[Block]) -> str:
+def _agreed(found: str, stated: str, blocks: list[FileBlock]) -> str:
     """The title: the one on the first page, or else the one that the file states.
 
     If the first heading is the only one of the highest level, it is the title, and is removed from the blocks.

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from perikope.formats._extraction.blocks import Block, Box, union
-from perikope.formats._extraction.pdf_lines import Line, joined_lines
-from perikope.formats._extraction.pdf_tables import Row, table_at
+from perikope.formats._extraction.blocks import Box, FileBlock, union
+from perikope.formats._extraction.pdf_lines import PageLine, joined_lines
+from perikope.formats._extraction.pdf_tables import PageRow, table_at
 from perikope.formats._extraction.pdf_text import Font
 
 SHORT_LINE = 8
@@ -25,19 +25,19 @@ _LEADERS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$|…\s*\d+$")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PageBlock:
     """A block together with its font, before headings are recognised."""
 
-    block: Block
+    block: FileBlock
     font: Font
     lines: int
-    first: Line | None = None
+    first: PageLine | None = None
     """The first line of the block; None for rows of a table."""
-    last: Line | None = None
+    last: PageLine | None = None
     """The last line of the block; None for rows of a table."""
 
 
-def body_font(pages: Sequence[Sequence[Line]]) -> Font:
+def body_font(pages: Sequence[Sequence[PageLine]]) -> Font:
     """The font of most text."""
     counts: Counter[Font] = Counter()
     for lines in pages:
@@ -47,9 +47,9 @@ def body_font(pages: Sequence[Sequence[Line]]) -> Font:
     return usual[0][0] if usual else Font(10.0, False, False)
 
 
-def drafts_of(pages: Sequence[Sequence[Line]], body: Font) -> list[Draft]:
+def drafts_of(pages: Sequence[Sequence[PageLine]], body: Font) -> list[PageBlock]:
     """All blocks of a document in reading order."""
-    drafts: list[Draft] = []
+    drafts: list[PageBlock] = []
     edges = _right_edges(pages, body)
     for lines in pages:
         kept = [line for line in lines if not _LEADERS.search(line.text)]
@@ -62,7 +62,7 @@ def drafts_of(pages: Sequence[Sequence[Line]], body: Font) -> list[Draft]:
     return drafts
 
 
-def _right_edges(pages: Sequence[Sequence[Line]], body: Font) -> dict[int, float]:
+def _right_edges(pages: Sequence[Sequence[PageLine]], body: Font) -> dict[int, float]:
     """The right edge of the text on odd and even pages; none if the text has several columns."""
     usual = [line for lines in pages for line in lines if abs(line.font.size - body.size) < 0.6 and not line.font.mono]
     if not usual:
@@ -75,7 +75,7 @@ def _right_edges(pages: Sequence[Sequence[Line]], body: Font) -> dict[int, float
     return {odd: edges[int(0.97 * (len(edges) - 1))] for odd, edges in rights.items() if edges}
 
 
-def _ends_early(last: Line, line: Line, edge: float, body: Font) -> bool:
+def _ends_early(last: PageLine, line: PageLine, edge: float, body: Font) -> bool:
     """Whether the first word of a line would have fitted into the line above, so that the author broke the line."""
     size = body.size
     if abs(last.font.size - size) > 0.6 or abs(line.box[0] - last.box[0]) > 2.5 * size:
@@ -85,9 +85,9 @@ def _ends_early(last: Line, line: Line, edge: float, body: Font) -> bool:
     return last.box[2] + width + 1.5 * size < edge
 
 
-def _page_drafts(lines: Sequence[Line], body: Font, edge: float | None) -> list[Draft]:
-    drafts: list[Draft] = []
-    group: list[Line] = []
+def _page_drafts(lines: Sequence[PageLine], body: Font, edge: float | None) -> list[PageBlock]:
+    drafts: list[PageBlock] = []
+    group: list[PageLine] = []
     pitch = _pitch(lines)
     number = 0
     while number < len(lines):
@@ -108,7 +108,7 @@ def _page_drafts(lines: Sequence[Line], body: Font, edge: float | None) -> list[
     return [*drafts, _draft(group)] if group else drafts
 
 
-def _pitch(lines: Sequence[Line]) -> float:
+def _pitch(lines: Sequence[PageLine]) -> float:
     """The usual distance of two lines of a paragraph, in font sizes."""
     steps = [
         (above.baseline - below.baseline) / above.font.size
@@ -118,7 +118,7 @@ def _pitch(lines: Sequence[Line]) -> float:
     return median(steps) if steps else 1.2
 
 
-def _begins(group: Sequence[Line], line: Line, pitch: float) -> bool:
+def _begins(group: Sequence[PageLine], line: PageLine, pitch: float) -> bool:
     """Whether a line begins a new block after the lines of a group."""
     last, first = group[-1], group[0]
     size = max(last.font.size, 1.0)
@@ -156,22 +156,22 @@ def _is_complete(text: str) -> bool:
     return text.rstrip().endswith((".", "!", "?", ":", ".”", '."', ".)", ";"))
 
 
-def _draft(lines: Sequence[Line]) -> Draft:
+def _draft(lines: Sequence[PageLine]) -> PageBlock:
     first = lines[0]
     box: Box | None = None
     for line in lines:
         box = union(box, line.box) if line.page == first.page else box
     font = Counter(line.font for line in lines).most_common(1)[0][0]
     if all(line.font.mono for line in lines) and not _is_item(first.text):
-        return Draft(Block("code", _code(lines), 0, first.page, box), font, len(lines), first, lines[-1])
+        return PageBlock(FileBlock("code", _code(lines), 0, first.page, box), font, len(lines), first, lines[-1])
     text = joined_lines(line.text for line in lines)
     if bullet := BULLET.match(text):
-        return Draft(Block("li", text[bullet.end() :].strip(), 0, first.page, box), font, len(lines), first, lines[-1])
+        return PageBlock(FileBlock("li", text[bullet.end() :].strip(), 0, first.page, box), font, len(lines), first, lines[-1])
     kind = "caption" if _CAPTION.match(text) else "li" if _ITEM.match(text) else "p"
-    return Draft(Block(kind, text, 0, first.page, box), font, len(lines), first, lines[-1])
+    return PageBlock(FileBlock(kind, text, 0, first.page, box), font, len(lines), first, lines[-1])
 
 
-def _code(lines: Sequence[Line]) -> str:
+def _code(lines: Sequence[PageLine]) -> str:
     """Lines of code with their indentation and blank lines."""
     left = min(line.box[0] for line in lines)
     texts: list[str] = []
@@ -183,22 +183,22 @@ def _code(lines: Sequence[Line]) -> str:
     return joined_lines(texts, keep=True)
 
 
-def _table(rows: Sequence[Row], first: Line) -> list[Draft]:
+def _table(rows: Sequence[PageRow], first: PageLine) -> list[PageBlock]:
     header = rows[0]
     others = rows[1:]
     is_header = len(others) > 0 and (header.bold or not any(re.search(r"\d", cell) for cell in header.cells)) and all(header.cells)
     font = first.font
     title = _cells(header) if is_header else ""
-    drafts = [Draft(Block("table", title, 0, first.page, header.box), font, 1)]
-    drafts += [Draft(Block("tr", _cells(row), 0, first.page, row.box), font, 1) for row in (others if is_header else rows)]
+    drafts = [PageBlock(FileBlock("table", title, 0, first.page, header.box), font, 1)]
+    drafts += [PageBlock(FileBlock("tr", _cells(row), 0, first.page, row.box), font, 1) for row in (others if is_header else rows)]
     return drafts
 
 
-def _cells(row: Row) -> str:
+def _cells(row: PageRow) -> str:
     return " | ".join(row.cells)
 
 
-def _goes_on(last: Draft, draft: Draft, body: Font, edges: Mapping[int, float]) -> bool:
+def _goes_on(last: PageBlock, draft: PageBlock, body: Font, edges: Mapping[int, float]) -> bool:
     """Whether a paragraph continues on the next page."""
     if last.block.kind not in ("p", "li") or draft.block.kind != "p" or draft.block.page == last.block.page:
         return False
@@ -210,7 +210,7 @@ def _goes_on(last: Draft, draft: Draft, body: Font, edges: Mapping[int, float]) 
     return not _is_complete(last.block.text) and draft.block.text[:1].islower()
 
 
-def _joined(last: Draft, draft: Draft) -> Draft:
+def _joined(last: PageBlock, draft: PageBlock) -> PageBlock:
     block = last.block
     text = joined_lines((block.text, draft.block.text))
-    return Draft(Block(block.kind, text, 0, block.page, block.box), last.font, last.lines + draft.lines, last.first, draft.last)
+    return PageBlock(FileBlock(block.kind, text, 0, block.page, block.box), last.font, last.lines + draft.lines, last.first, draft.last)

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perikope.formats._extraction.blocks import Block, union
-from perikope.formats._extraction.pdf_blocks import Draft
+from perikope.formats._extraction.blocks import FileBlock, union
+from perikope.formats._extraction.pdf_blocks import PageBlock
 from perikope.formats._extraction.pdf_lines import joined_lines
 from perikope.formats._extraction.pdf_text import Font
 
@@ -39,7 +39,7 @@ class Entry:
     page: int
 
 
-def with_headings(drafts: Sequence[Draft], body: Font, outline: Sequence[Entry]) -> tuple[str, list[Block]]:
+def with_headings(drafts: Sequence[PageBlock], body: Font, outline: Sequence[Entry]) -> tuple[str, list[FileBlock]]:
     """The title of a document, and its blocks with headings recognised."""
     drafts = _with_chapters_joined(list(drafts))
     candidates = {number for number, draft in enumerate(drafts) if _may_be_heading(draft, body)}
@@ -58,7 +58,7 @@ def with_headings(drafts: Sequence[Draft], body: Font, outline: Sequence[Entry])
     return title, without_contents(blocks)
 
 
-def _may_be_heading(draft: Draft, body: Font) -> bool:
+def _may_be_heading(draft: PageBlock, body: Font) -> bool:
     text, font = draft.block.text, draft.font
     if draft.block.kind not in ("p", "li") or len(text) > LONGEST or draft.lines > 3 or not re.search(r"[^\W\d_]{2}", text):
         return False
@@ -70,9 +70,9 @@ def _may_be_heading(draft: Draft, body: Font) -> bool:
     return not text.endswith((",", ";")) and (is_large or not text.endswith("."))
 
 
-def _with_chapters_joined(drafts: list[Draft]) -> list[Draft]:
+def _with_chapters_joined(drafts: list[PageBlock]) -> list[PageBlock]:
     """`Chapter 3` and the title below it are one heading."""
-    kept: list[Draft] = []
+    kept: list[PageBlock] = []
     for draft in drafts:
         last = kept[-1] if kept else None
         if (
@@ -99,7 +99,7 @@ def plain(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
-def _listed(drafts: Sequence[Draft], outline: Sequence[Entry]) -> dict[int, int]:
+def _listed(drafts: Sequence[PageBlock], outline: Sequence[Entry]) -> dict[int, int]:
     """The levels of the blocks that entries of the outline name, by number of the block."""
     by_page: defaultdict[int, list[int]] = defaultdict(list)
     for number, draft in enumerate(drafts):
@@ -126,11 +126,11 @@ def _listed(drafts: Sequence[Draft], outline: Sequence[Entry]) -> dict[int, int]
     return levels
 
 
-def _is_short(draft: Draft, wanted: str) -> bool:
+def _is_short(draft: PageBlock, wanted: str) -> bool:
     return len(plain(draft.block.text)) <= len(wanted) + 12
 
 
-def _by_outline(drafts: Sequence[Draft], candidates: set[int], listed: Mapping[int, int]) -> dict[int, int]:
+def _by_outline(drafts: Sequence[PageBlock], candidates: set[int], listed: Mapping[int, int]) -> dict[int, int]:
     """Levels by the outline; other candidates have the level of the listed headings in the same style."""
     styles: defaultdict[Style, Counter[int]] = defaultdict(Counter)
     for number, level in listed.items():
@@ -148,7 +148,7 @@ def _style(font: Font) -> Style:
     return round(font.size * 2) / 2, font.bold
 
 
-def _by_style(drafts: Sequence[Draft], candidates: set[int], body: Font) -> dict[int, int]:
+def _by_style(drafts: Sequence[PageBlock], candidates: set[int], body: Font) -> dict[int, int]:
     """Levels by font size and weight, and by numbers such as 2.1 where headings have them."""
     numbers = {number: _depth(drafts[number].block.text) for number in candidates}
     numbered = {number: depth for number, depth in numbers.items() if depth}
@@ -191,14 +191,14 @@ def _depth(text: str) -> int:
     return label.count(".") + 1
 
 
-def _is_title_style(style: Style, drafts: Sequence[Draft], candidates: set[int], first_page: int) -> bool:
+def _is_title_style(style: Style, drafts: Sequence[PageBlock], candidates: set[int], first_page: int) -> bool:
     """Whether only the first heading of the document has this style, and all others are smaller."""
     having = [number for number in candidates if _style(drafts[number].font) == style]
     largest = max((_style(drafts[number].font)[0] for number in candidates), default=0.0)
     return len(having) == 1 and having[0] == min(candidates) and style[0] == largest and drafts[having[0]].block.page == first_page
 
 
-def _title(drafts: Sequence[Draft], levels: dict[int, int], body: Font) -> tuple[str, dict[int, int]]:
+def _title(drafts: Sequence[PageBlock], levels: dict[int, int], body: Font) -> tuple[str, dict[int, int]]:
     """The title on the first page, and the levels without it; names and dates below the title are no headings.
 
     The title has level 0 in the result.
@@ -237,27 +237,27 @@ def _title(drafts: Sequence[Draft], levels: dict[int, int], body: Font) -> tuple
     return drafts[title].block.text, kept
 
 
-def _is_text(draft: Draft, first_page: int) -> bool:
+def _is_text(draft: PageBlock, first_page: int) -> bool:
     """Whether a block is no longer one of the names, dates and addresses below a title."""
     text = draft.block.text
     is_sentence = len(text) > 100 or (len(text) > 30 and text.endswith((".", ":", "?")))
     return draft.block.page != first_page or is_sentence or bool(re.fullmatch(r"abstract|contents|summary", text, re.IGNORECASE))
 
 
-def _may_be_title(block: Block) -> bool:
+def _may_be_title(block: FileBlock) -> bool:
     return block.kind == "p" and not _CONTENTS.fullmatch(block.text.strip())
 
 
-def _is_title_page(drafts: Sequence[Draft], on_first: Sequence[int], others: set[int]) -> bool:
+def _is_title_page(drafts: Sequence[PageBlock], on_first: Sequence[int], others: set[int]) -> bool:
     """Whether the first page has little text and no numbered heading, and other pages follow."""
     length = sum(len(drafts[number].block.text) for number in on_first)
     has_number = any(_depth(drafts[number].block.text) for number in on_first if number in others)
     return drafts[-1].block.page > drafts[on_first[0]].block.page and length < TITLE_PAGE and not has_number
 
 
-def without_contents(blocks: Sequence[Block]) -> list[Block]:
+def without_contents(blocks: Sequence[FileBlock]) -> list[FileBlock]:
     """The blocks without tables of contents: a heading such as `Contents`, and lines below it that end in a number."""
-    kept: list[Block] = []
+    kept: list[FileBlock] = []
     number = 0
     while number < len(blocks):
         block = blocks[number]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perikope.formats._extraction.blocks import Box, union
-from perikope.formats._extraction.pdf_text import HYPHEN, WIDE_GAP, Font, Piece
+from perikope.formats._extraction.pdf_text import HYPHEN, WIDE_GAP, Font, PagePiece
 
 SPACE_GAP = 0.14
 """The width of a gap between two pieces that is a space, in font sizes."""
@@ -20,7 +20,7 @@ _LABEL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """Text on one baseline. `cells` are its pieces between wide gaps; most lines have one."""
 
     cells: tuple[tuple[str, Box], ...]
@@ -35,10 +35,10 @@ class Line:
         return " ".join(text for text, _ in self.cells)
 
 
-def joined(pieces: Sequence[Piece]) -> str:
+def joined(pieces: Sequence[PagePiece]) -> str:
     """The text of pieces on one line, with spaces at gaps."""
     parts: list[str] = []
-    last: Piece | None = None
+    last: PagePiece | None = None
     for piece in pieces:
         if last is not None and piece.box[0] - last.box[2] > SPACE_GAP * max(piece.font.size, last.font.size):
             parts.append(" ")
@@ -47,7 +47,7 @@ def joined(pieces: Sequence[Piece]) -> str:
     return re.sub(r"\s+", " ", "".join(parts)).strip()
 
 
-def main_font(pieces: Iterable[Piece]) -> Font:
+def main_font(pieces: Iterable[PagePiece]) -> Font:
     """The font of most characters."""
     counts: Counter[Font] = Counter()
     for piece in pieces:
@@ -58,12 +58,12 @@ def main_font(pieces: Iterable[Piece]) -> Font:
     return Font(font.size, bold > 0.6 * letters, mono > 0.6 * letters)
 
 
-def rows_of(pieces: Sequence[Piece]) -> list[list[Piece]]:
+def rows_of(pieces: Sequence[PagePiece]) -> list[list[PagePiece]]:
     """Pieces grouped by baseline, in the order of content.
 
     A small raised or lowered piece belongs to the line beside it.
     """
-    rows: list[list[Piece]] = []
+    rows: list[list[PagePiece]] = []
     for piece in pieces:
         if rows and _on_line(rows[-1], piece):
             rows[-1].append(piece)
@@ -72,7 +72,7 @@ def rows_of(pieces: Sequence[Piece]) -> list[list[Piece]]:
     return rows
 
 
-def _on_line(row: Sequence[Piece], piece: Piece) -> bool:
+def _on_line(row: Sequence[PagePiece], piece: PagePiece) -> bool:
     last = row[-1]
     size = max(last.font.size, piece.font.size)
     shift = abs(piece.baseline - last.baseline)
@@ -83,14 +83,14 @@ def _on_line(row: Sequence[Piece], piece: Piece) -> bool:
     return shift < 0.2 * size or (is_near and shift < 0.6 * size and (overlap > 0 or shift < 0.4 * size))
 
 
-def lines_of(pieces: Sequence[Piece], page: int) -> list[Line]:
+def lines_of(pieces: Sequence[PagePiece], page: int) -> list[PageLine]:
     """The lines of a page, in the order of content."""
     return [line_of(row, page) for row in rows_of(pieces)]
 
 
-def line_of(row: Sequence[Piece], page: int) -> Line:
+def line_of(row: Sequence[PagePiece], page: int) -> PageLine:
     """The line of pieces on one baseline."""
-    groups: list[list[Piece]] = [[row[0]]]
+    groups: list[list[PagePiece]] = [[row[0]]]
     for piece in row[1:]:
         last = groups[-1][-1]
         if piece.box[0] - last.box[2] > WIDE_GAP * max(piece.font.size, last.font.size):
@@ -112,7 +112,7 @@ def line_of(row: Sequence[Piece], page: int) -> Line:
         whole = union(whole, piece.box) or whole
     font = main_font(row)
     baselines = [piece.baseline for piece in row if piece.font.size == font.size] or [row[0].baseline]
-    return Line(tuple(cells) or (("", whole),), whole, baselines[0], font, page)
+    return PageLine(tuple(cells) or (("", whole),), whole, baselines[0], font, page)
 
 
 def joined_lines(texts: Iterable[str], *, keep: bool = False) -> str:

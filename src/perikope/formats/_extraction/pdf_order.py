@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perikope.formats._extraction.pdf_lines import Line
+from perikope.formats._extraction.pdf_lines import PageLine
 
 EDGE = 0.18
 """The part of a page's height, at the top and at the bottom, in which running headers and footers are expected."""
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[-–— ]*(?:page |p\. ?|seite )?(?:\d{1,4}|[ivxlc]{1,7}
 _ADDRESS = re.compile(r"(?:https?|file)://\S+")
 
 
-def in_reading_order(lines: Sequence[Line]) -> list[Line]:
+def in_reading_order(lines: Sequence[PageLine]) -> list[PageLine]:
     """The lines of a page in reading order.
 
     Almost every program writes text in reading order. The exception are lines that go across all columns: if the cells
@@ -30,8 +30,8 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
     prose = [line for line in wide if min(len(text) for text, _ in line.cells) >= 20]
     if columns < 4 or len(prose) < 0.5 * len(wide) or len(wide) < 0.3 * len(lines):
         return list(lines)
-    ordered: list[Line] = []
-    waiting: dict[int, list[Line]] = {}
+    ordered: list[PageLine] = []
+    waiting: dict[int, list[PageLine]] = {}
     starts = _column_starts(prose)
     for line in lines:
         column = _column_of(line.box[0], starts)
@@ -45,7 +45,7 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
     return ordered + [one for number in sorted(waiting) for one in waiting[number]]
 
 
-def _column_starts(lines: Sequence[Line]) -> list[float]:
+def _column_starts(lines: Sequence[PageLine]) -> list[float]:
     most = Counter(len(line.cells) for line in lines).most_common(1)[0][0]
     full = [line for line in lines if len(line.cells) == most]
     return [min(line.cells[column][1][0] for line in full) for column in range(most)]
@@ -55,7 +55,7 @@ def _column_of(left: float, starts: Sequence[float]) -> int:
     return max((number for number, start in enumerate(starts) if left >= start - 8), default=0)
 
 
-def without_furniture(pages: Sequence[Sequence[Line]], heights: Sequence[float], body: float) -> list[list[Line]]:
+def without_furniture(pages: Sequence[Sequence[PageLine]], heights: Sequence[float], body: float) -> list[list[PageLine]]:
     """The lines of all pages without page numbers, running headers and running footers."""
     repeated = _repeated(pages, heights)
     placed = _at_one_height(pages, heights, body)
@@ -66,7 +66,7 @@ def without_furniture(pages: Sequence[Sequence[Line]], heights: Sequence[float],
     return kept
 
 
-def _is_furniture(line: Line, height: float, body: float, repeated: set[tuple[str, int]], placed: set[int]) -> bool:
+def _is_furniture(line: PageLine, height: float, body: float, repeated: set[tuple[str, int]], placed: set[int]) -> bool:
     text = line.text
     if _NUMBER.fullmatch(text.strip()):
         return True
@@ -80,7 +80,7 @@ def _is_furniture(line: Line, height: float, body: float, repeated: set[tuple[st
     return is_outside and line.font.size < 0.85 * body
 
 
-def _outermost(lines: Sequence[Line], height: float) -> set[int]:
+def _outermost(lines: Sequence[PageLine], height: float) -> set[int]:
     """The lines of the top and of the bottom edge by identity: one row each, or two that are close to each other."""
     chosen: set[int] = set()
     for sign in (1, -1):
@@ -96,11 +96,11 @@ def _pattern(text: str) -> str:
     return re.sub(r"\b[ivxlc]+\b|\d+", "#", _ADDRESS.sub("@", text.lower())).strip()
 
 
-def _zone(line: Line, height: float) -> int:
+def _zone(line: PageLine, height: float) -> int:
     return 1 if line.box[1] > height / 2 else 0
 
 
-def _repeated(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> set[tuple[str, int]]:
+def _repeated(pages: Sequence[Sequence[PageLine]], heights: Sequence[float]) -> set[tuple[str, int]]:
     """Texts, with numbers replaced, that are at the same edge of several pages."""
     counts: Counter[tuple[str, int]] = Counter()
     for lines, height in zip(pages, heights, strict=True):
@@ -110,7 +110,7 @@ def _repeated(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> set[
     return {key for key, count in counts.items() if count >= least}
 
 
-def _at_one_height(pages: Sequence[Sequence[Line]], heights: Sequence[float], body: float) -> set[int]:
+def _at_one_height(pages: Sequence[Sequence[PageLine]], heights: Sequence[float], body: float) -> set[int]:
     """Heights at which most pages have a line that is apart from the text, whatever the line says."""
     counts: Counter[int] = Counter()
     for lines, height in zip(pages, heights, strict=True):

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perikope.formats._extraction.blocks import Box, union
-from perikope.formats._extraction.pdf_lines import Line, joined_lines
+from perikope.formats._extraction.pdf_lines import PageLine, joined_lines
 
 LEAST_ROWS = 2
 """The number of rows with several cells that make a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PageRow:
     """A row of a table."""
 
     cells: tuple[str, ...]
@@ -21,14 +21,14 @@ class Row:
     bold: bool
 
 
-def table_at(lines: Sequence[Line], first: int) -> tuple[list[Row], int]:
+def table_at(lines: Sequence[PageLine], first: int) -> tuple[list[PageRow], int]:
     """The rows of the table that begins at a line, and the number of the line after it; no rows if none begins."""
     if len(lines[first].cells) < 2:
         return [], first
     end = first
     starts = [box[0] for _, box in lines[first].cells]
     spans = [(box[0], box[2]) for _, box in lines[first].cells]
-    rows: list[list[Line]] = []
+    rows: list[list[PageLine]] = []
     while end < len(lines):
         line = lines[end]
         previous = rows[-1][-1] if rows else line
@@ -49,13 +49,13 @@ def table_at(lines: Sequence[Line], first: int) -> tuple[list[Row], int]:
     return ([_row(row, spans) for row in rows], end) if full >= LEAST_ROWS else ([], first)
 
 
-def _fits(line: Line, spans: Sequence[tuple[float, float]]) -> bool:
+def _fits(line: PageLine, spans: Sequence[tuple[float, float]]) -> bool:
     """Whether every cell overlaps at most one column, and at least half of them one."""
     overlaps = [sum(box[0] < right + 2 and box[2] > left - 2 for left, right in spans) for _, box in line.cells]
     return all(count <= 1 for count in overlaps) and sum(overlaps) * 2 > len(overlaps)
 
 
-def _widened(spans: Sequence[tuple[float, float]], line: Line) -> list[tuple[float, float]]:
+def _widened(spans: Sequence[tuple[float, float]], line: PageLine) -> list[tuple[float, float]]:
     widened = list(spans)
     for _, box in line.cells:
         for number, (left, right) in enumerate(widened):
@@ -67,14 +67,14 @@ def _widened(spans: Sequence[tuple[float, float]], line: Line) -> list[tuple[flo
     return sorted(widened)
 
 
-def _continues(line: Line, starts: Sequence[float], spans: Sequence[tuple[float, float]]) -> bool:
+def _continues(line: PageLine, starts: Sequence[float], spans: Sequence[tuple[float, float]]) -> bool:
     """Whether a line of one cell continues a cell of the row above: it lies inside one column."""
     left, right = line.box[0], line.box[2]
     inside = [number for number, (start, end) in enumerate(spans) if left < end + 2 and right > start - 2]
     return len(inside) == 1 and (inside[0] > 0 or abs(left - starts[0]) < 3) and right <= spans[inside[0]][1] + 40
 
 
-def _row(lines: Sequence[Line], spans: Sequence[tuple[float, float]]) -> Row:
+def _row(lines: Sequence[PageLine], spans: Sequence[tuple[float, float]]) -> PageRow:
     texts: list[list[str]] = [[] for _ in spans]
     box: Box | None = None
     for line in lines:
@@ -82,12 +82,12 @@ def _row(lines: Sequence[Line], spans: Sequence[tuple[float, float]]) -> Row:
         for text, place in line.cells:
             overlaps = [(min(place[2], right) - max(place[0], left), -number) for number, (left, right) in enumerate(spans)]
             texts[-max(overlaps)[1]].append(text)
-    return Row(tuple(joined_lines(part) for part in texts), box or (0.0, 0.0, 0.0, 0.0), all(line.font.bold for line in lines))
+    return PageRow(tuple(joined_lines(part) for part in texts), box or (0.0, 0.0, 0.0, 0.0), all(line.font.bold for line in lines))
 
 
-def with_columns_joined(lines: Sequence[Line]) -> list[Line]:
+def with_columns_joined(lines: Sequence[PageLine]) -> list[PageLine]:
     """Lines of one baseline that follow each other as lines of one; programs that draw cell by cell write them so."""
-    merged: list[Line] = []
+    merged: list[PageLine] = []
     for line in lines:
         last = merged[-1] if merged else None
         if (

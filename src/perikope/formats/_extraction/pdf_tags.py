@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perikope.formats._extraction.blocks import Block, Box, union
+from perikope.formats._extraction.blocks import Box, FileBlock, union
 from perikope.formats._extraction.pdf_blocks import BULLET
 from perikope.formats._extraction.pdf_lines import joined, joined_lines, rows_of
-from perikope.formats._extraction.pdf_text import Piece
+from perikope.formats._extraction.pdf_text import PagePiece
 
 DEEPEST = 60
 """The deepest nesting of tags that is followed."""
@@ -73,7 +73,7 @@ def _text(function: Callable[..., int], element: Any) -> str:
     return buffer.raw.decode("utf-16-le", "replace").rstrip("\0")
 
 
-def share_tagged(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> float:
+def share_tagged(pages: Sequence[tuple[Sequence[PagePiece], Sequence[Tag]]]) -> float:
     """The share of characters that belong to tagged content."""
     total = tagged = 0
     for pieces, tags in pages:
@@ -84,7 +84,7 @@ def share_tagged(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> floa
     return tagged / total if total else 0.0
 
 
-def has_headings(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> bool:
+def has_headings(pages: Sequence[tuple[Sequence[PagePiece], Sequence[Tag]]]) -> bool:
     """Whether any tag is a heading."""
     return any(_heading_level(tag.type) for _, tags in pages for root in tags for tag in _walk(root))
 
@@ -109,9 +109,9 @@ def _heading_level(type: str) -> int:
     return int(found.group(1) or found.group(2) or 1) if found else 0
 
 
-def tagged_blocks(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> list[Block]:
+def tagged_blocks(pages: Sequence[tuple[Sequence[PagePiece], Sequence[Tag]]]) -> list[FileBlock]:
     """The blocks of all pages. A paragraph that continues on the next page is one block, at its first page."""
-    blocks: list[Block] = []
+    blocks: list[FileBlock] = []
     for number, (pieces, tags) in enumerate(pages, 1):
         before = len(blocks)
         reader = _TagReader(number, pieces)
@@ -124,7 +124,7 @@ def tagged_blocks(pages: Sequence[tuple[Sequence[Piece], Sequence[Tag]]]) -> lis
     return blocks
 
 
-def _goes_on(last: Block, block: Block) -> bool:
+def _goes_on(last: FileBlock, block: FileBlock) -> bool:
     is_text = last.kind in ("p", "li") and block.kind == last.kind
     return is_text and not last.text.endswith((".", "!", "?", ":", ";")) and block.text[:1].islower()
 
@@ -132,12 +132,12 @@ def _goes_on(last: Block, block: Block) -> bool:
 class _TagReader:
     """Reads the blocks of one page."""
 
-    def __init__(self, page: int, pieces: Sequence[Piece]) -> None:
+    def __init__(self, page: int, pieces: Sequence[PagePiece]) -> None:
         self.page = page
-        self.blocks: list[Block] = []
+        self.blocks: list[FileBlock] = []
         self.labelled: set[int] = set()
         """The numbers of the blocks that are list items with a label, so that they begin here."""
-        self._pieces: Mapping[int, list[Piece]] = defaultdict(list)
+        self._pieces: Mapping[int, list[PagePiece]] = defaultdict(list)
         for piece in pieces:
             self._pieces[piece.mark].append(piece)
 
@@ -201,8 +201,8 @@ class _TagReader:
         if not read:
             return
         header = read.pop(0) if read[0][2] and len(read) > 1 else ("", read[0][1], False)
-        self.blocks.append(Block("table", header[0], 0, self.page, header[1]))
-        self.blocks += [Block("tr", text, 0, self.page, box) for text, box, _ in read]
+        self.blocks.append(FileBlock("table", header[0], 0, self.page, header[1]))
+        self.blocks += [FileBlock("tr", text, 0, self.page, box) for text, box, _ in read]
 
     def add(self, kind: str, tag: Tag, level: int = 0, prefix: str = "") -> None:
         pieces = [piece for mark in _marks(tag) for piece in self._pieces[mark]]
@@ -215,7 +215,7 @@ class _TagReader:
             text = text[bullet.end() :]
         text = f"{prefix} {text}".strip() if prefix else text
         if text.strip():
-            self.blocks.append(Block(kind, text, level, self.page, box))
+            self.blocks.append(FileBlock(kind, text, level, self.page, box))
 
     def read(self, tag: Tag, *, keep: bool = False) -> tuple[str, Box | None]:
         pieces = [piece for mark in _marks(tag) for piece in self._pieces[mark]]

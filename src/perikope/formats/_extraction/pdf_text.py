@@ -35,7 +35,7 @@ class Font:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PagePiece:
     """Characters of one font on one line, without a wide gap between them."""
 
     text: str
@@ -46,7 +46,7 @@ class Piece:
     """The number of the marked content that the piece belongs to; -1 if it belongs to none."""
 
 
-def page_pieces(page: Any) -> list[Piece]:
+def page_pieces(page: Any) -> list[PagePiece]:
     """The pieces of a page in the order of its content. Text that is not horizontal is left out."""
     import pypdfium2.raw as pdfium
 
@@ -74,7 +74,7 @@ class _Collector:
     """Puts characters together to pieces."""
 
     def __init__(self, handle: Any, pdfium: Any) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[PagePiece] = []
         self._handle, self._pdfium = handle, pdfium
         self._owner = -1
         self._font = Font(0.0, False, False)
@@ -106,7 +106,7 @@ class _Collector:
         text = "".join(self._text)
         if text.strip():
             left, bottom, right, top = self._box
-            self.pieces.append(Piece(_clean(text), (left, bottom, right, top), self._baseline, self._font, self._mark))
+            self.pieces.append(PagePiece(_clean(text), (left, bottom, right, top), self._baseline, self._font, self._mark))
         self._text, self._box = [], []
 
     def _change_owner(self, index: int, address: int, owner: Any) -> None:
