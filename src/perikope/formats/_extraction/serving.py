@@ -1,12 +1,13 @@
 """The reading process: reads requests from its standard input and writes blocks to its standard output.
 
 A request is one line of JSON, followed by the bytes of the file. An answer is the length of a JSON text in one line,
-followed by the text. The process never gets the path of a file. It limits its own memory, cannot write files, and its
-proxy settings lead nowhere, so that no library can fetch anything.
+followed by the text. The process never gets the path of a file. It limits its own memory and cannot write files,
+where the system has such limits. Its proxy settings lead nowhere, so that libraries that use them fetch nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -70,7 +71,8 @@ def _limit_memory(size: int) -> None:
         import resource
     except ImportError:
         return  # Windows has no such limits.
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (size if most == resource.RLIM_INFINITY else min(size, most), most))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for limit, wanted in ((resource.RLIMIT_AS, size), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        # macOS refuses some limits.
+        with contextlib.suppress(ValueError, OSError):
+            _, most = resource.getrlimit(limit)
+            resource.setrlimit(limit, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
