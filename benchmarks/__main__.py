@@ -10,6 +10,7 @@ python -m benchmarks cost INDEX TOPICS   CPU time per query of the default and o
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks serving INDEX TOPICS        throughput and latency of `perikope serve`
 python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
+python -m benchmarks pages               conditionalqa from PDF and from JSON Lines; `--pdf FILE …`: time per page
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -41,6 +42,7 @@ LARGE = (
     "adapting",
     "serving",
     "zero_shot",
+    "pages",
 )
 
 

@@ -17,18 +17,18 @@ def docs(tmp_path):
 
 
 def test_files_of_other_formats_are_listed_with_advice(docs, tmp_path, capsys):
-    for name in ("a.pdf", "b.PDF", "c.docx", "d.rst.gz", "LICENSE", "e.png", "f.py", "g.png", "h.png"):
+    for name in ("a.djvu", "b.DJVU", "c.mobi", "d.textile.gz", "LICENSE", "e.png", "f.py", "g.png", "h.png"):
         (docs / name).write_bytes(gzip.compress(b"x") if name.endswith(".gz") else b"x")
     code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx")
     assert code == 0
     lines = out.splitlines()
-    assert lines[1] == "9 files of other formats passed over: 3 .png, 2 .pdf, 1 .docx, 1 .py, 1 .rst.gz, 1 without suffix"
+    assert lines[1] == "9 files of other formats passed over: 3 .png, 2 .djvu, 1 .mobi, 1 .py, 1 .textile.gz, 1 without suffix"
     assert lines[2:6] == [
-        "  .pdf: not read; convert them to text first, for example with pdftotext",
+        "  .djvu: not read; convert them to PDF first, for example with ddjvu or ps2pdf",
         f"  .py, without suffix: if they are text, `perikope index {docs} --to {tmp_path / 'idx'} --append --format text` "
         "adds them as plain text",
-        "  .docx: not read; convert them to HTML or Markdown first, for example with pandoc",
-        "  .rst.gz: not read; convert them to HTML first, for example with pandoc",
+        "  .mobi: not read; save them as DOCX, PPTX, EPUB or PDF first",
+        "  .textile.gz: not read; convert them to HTML first, for example with pandoc",
     ]
     assert lines[6] == f'search it: perikope search {tmp_path / "idx"} "your words"'
     # Pictures hold no text, so they do not count as files that were not read.
@@ -59,10 +59,10 @@ def test_many_suffixes_are_summed_up(docs, tmp_path, capsys):
 
 def test_a_folder_of_other_formats_alone_is_an_error(tmp_path, capsys):
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a.pdf").write_text("x")
+    (tmp_path / "docs" / "a.ps").write_text("x")
     code, _, err = run(capsys, "index", tmp_path / "docs", "--to", tmp_path / "idx")
     assert code == 2
-    assert "no file in this folder is of a known format (1 .pdf); known suffixes: .htm" in err
+    assert "no file in this folder is of a known format (1 .ps); known suffixes: .adoc" in err
 
 
 def test_links_that_lead_outside_the_folder_are_counted(docs, tmp_path, capsys):
@@ -132,21 +132,21 @@ def test_sync_counts_what_changed(docs, tmp_path, capsys):
 
 
 def test_sync_keeps_files_that_were_indexed_with_another_format(docs, tmp_path, capsys):
-    (docs / "notes.rst").write_text("A shaft.")
+    (docs / "notes.textile").write_text("A shaft.")
     run(capsys, "index", docs, "--to", tmp_path / "idx")
     run(capsys, "index", docs, "--to", tmp_path / "idx", "--append", "--format", "text")
     code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")
     assert (code, err) == (0, "")
     assert "0 documents added, 0 changed, 0 removed, 2 unchanged in" in out
     assert "passed over" not in out
-    (docs / "notes.rst").write_text("A longer shaft.")
+    (docs / "notes.textile").write_text("A longer shaft.")
     code, out, err = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")
     assert code == 1
     assert "0 removed, 2 unchanged in" in out
-    assert "notes.rst: has changed since it was indexed with another --format; sync with that format too" in err
+    assert "notes.textile: has changed since it was indexed with another --format; sync with that format too" in err
     out = run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync", "--format", "text")[1]
     assert "0 documents added, 1 changed, 0 removed, 1 unchanged in" in out
-    (docs / "notes.rst").unlink()
+    (docs / "notes.textile").unlink()
     assert "1 removed, 1 unchanged in" in run(capsys, "index", docs, "--to", tmp_path / "idx", "--sync")[1]
 
 

@@ -19,8 +19,9 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.locks import LOCK_FILE
 from perikope.core.parallel import limited_workers, usable_cores
 from perikope.document.tree import Document
-from perikope.formats import FileEntry, Source, documents, sources_of
+from perikope.formats import FileEntry, FileLimits, Source, documents, sources_of
 from perikope.formats import files as find_files
+from perikope.formats._extraction.limits import FILE_MEMORY, FILE_SECONDS
 from perikope.formats._other_files import suffix_of
 from perikope.index import manifest as manifests
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
@@ -96,6 +97,10 @@ class BuildOptions:
     """The memory for all processes together, in bytes."""
     workers: int | None = None
     """The number of processes, at most four per core. None means one per core if the input is large, else one."""
+    file_seconds: float = FILE_SECONDS
+    """The longest time that one file may take if it is read in a process of its own, as PDFs are, in seconds."""
+    file_memory: int = FILE_MEMORY
+    """The most memory that such a process may take, in bytes."""
     wait: float = 0.0
     """How long to wait until another writer releases the index, in seconds."""
     skip_broken: bool = False
@@ -243,6 +248,7 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
             on_problem=found.skipped.append,
             on_ignored=ignore,
             select=select if sync else None,
+            limits=FileLimits(options.file_seconds, options.file_memory),
         )
     )
     if options.skip_broken:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perikope.cli.options import GroupedCommand, size_option
+from perikope.cli.options import GroupedCommand, SizeType, size_option
 from perikope.cli.output import count, printable, show_warning
 from perikope.core.files import MANIFEST_FILE
+from perikope.formats._extraction.limits import FILE_SECONDS
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MOST_REASONS = 20
 _GROUPS = {
     "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
     "How files are read": ("format", "language", "languages", "segment", "stemmer", "stopwords"),
-    "Resources": ("memory", "workers", "wait"),
+    "Resources": ("memory", "workers", "file_seconds", "file_memory", "wait"),
 }
 
 
@@ -72,6 +73,22 @@ _GROUPS = {
     type=click.IntRange(1),
     metavar="N",
     help="Number of processes that read files, at most four per core.  [default: one per core for large input, else 1]",
+)
+@click.option(
+    "--file-seconds",
+    default=FILE_SECONDS,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Longest time for one PDF or office file; a file that takes longer is named and left out.",
+)
+@click.option(
+    "--file-memory",
+    type=SizeType(),
+    default="2G",
+    show_default=True,
+    metavar="SIZE",
+    help="Most memory for reading one PDF or office file; a file that needs more is named and left out.",
 )
 @click.option(
     "--wait",

@@ -20,6 +20,7 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
+from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._other_files import links_outside, suffix_of, summary
 from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, is_packed, stem
@@ -28,6 +29,7 @@ from perikope.formats._walk import walk
 __all__ = [
     "FORMATS",
     "FileEntry",
+    "FileLimits",
     "Format",
     "Source",
     "document_id",
@@ -109,6 +111,7 @@ def read(
     on_problem: OnProblem | None = None,
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Document]:
     """Yield the documents of files, archives and folders, in the given order.
 
@@ -118,13 +121,16 @@ def read(
 
     `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format, and of
     each link that leads outside its folder, which is not followed. If `hashes` is false, `Document.source_hash` is
-    empty, which saves time.
+    empty, which saves time. `limits` are the time and the memory that one file may take if its format, such as PDF, is
+    read in a process of its own.
 
     >>> read("missing.md")
     Traceback (most recent call last):
     perikope.core.errors.InputError: missing.md: there is no such file or folder; check the path
     """
-    all_sources = sources(paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes)
+    all_sources = sources(
+        paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, limits=limits
+    )
     return _read_all(all_sources, on_problem)
 
 
@@ -137,6 +143,7 @@ def sources(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Source]:
     """Yield the sources whose documents `read` yields: one source per file or member of an archive.
 
@@ -145,7 +152,16 @@ def sources(
     only until the next source is taken; `Source.carried` returns a copy without this limit.
     """
     entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
-    return sources_of(entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, select=select)
+    return sources_of(
+        entries,
+        format=format,
+        language=language,
+        on_problem=on_problem,
+        on_ignored=on_ignored,
+        hashes=hashes,
+        select=select,
+        limits=limits,
+    )
 
 
 def sources_of(
@@ -157,12 +173,13 @@ def sources_of(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
+    limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Source]:
     """Yield the sources of the entries that `files` returned, so that folders are listed only once; see `sources`."""
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
-    return _sources(entries, Source("", "", code, format), _reporter(on_problem), on_ignored or _pass_over, hashes, select)
+    return _sources(entries, Source("", "", code, format, limits=limits), _reporter(on_problem), on_ignored or _pass_over, hashes, select)
 
 
 def files(
@@ -206,7 +223,7 @@ def format_named(name: str) -> Format:
 def is_read(suffix: str) -> bool:
     """Whether files with this suffix are read, as a format or as an archive.
 
-    >>> is_read(".md"), is_read(".md.gz"), is_read(".zip"), is_read(".pdf")
+    >>> is_read(".md"), is_read(".md.gz"), is_read(".zip"), is_read(".png")
     (True, True, True, False)
     """
     return bool(_format_of(f"file{suffix}", "auto"))

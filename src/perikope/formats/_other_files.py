@@ -33,14 +33,12 @@ def _group(suffixes: str, advice: str = "") -> OtherFiles:
 
 
 GROUPS = (
-    _group("pdf djvu ps", "not read; convert them to text first, for example with pdftotext"),
-    _group(
-        "doc docx odt rtf epub fb2 mobi pages ppt pptx odp key", "not read; convert them to HTML or Markdown first, for example with pandoc"
-    ),
-    _group("xls xlsx ods numbers csv tsv parquet", "not read; convert the rows to JSON Lines first"),
+    _group("djvu ps", "not read; convert them to PDF first, for example with ddjvu or ps2pdf"),
+    _group("doc fb2 mobi pages ppt odp key", "not read; save them as DOCX, PPTX, EPUB or PDF first"),
+    _group("xls ods numbers", "not read; save them as XLSX or CSV first"),
     _group("mdx mdown mkd mkdn mdwn qmd rmd", _AS_MARKDOWN),
-    _group("rst adoc asciidoc tex org textile wiki mediawiki", "not read; convert them to HTML first, for example with pandoc"),
-    _group("eml mbox msg ipynb", "not read; convert them to text, HTML or Markdown first"),
+    _group("textile wiki mediawiki", "not read; convert them to HTML first, for example with pandoc"),
+    _group("mbox msg", "not read; save each message as a file .eml first"),
     _group("7z rar zst lz lz4 lzma cab iso", "not read; unpack them first"),
     # The files of the remaining groups hold no text that a reader would search.
     _group("png jpg jpeg gif svg svgz webp bmp ico tif tiff psd eps xcf heic"),

@@ -18,6 +18,7 @@ from typing import IO
 from perikope.core.errors import InputError, UnreadableFile, UsageError
 from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
+from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked, verify_packed
 
 MAX_BYTES = 1 << 28
@@ -45,6 +46,8 @@ class Source:
     """The `file_hash` of the file on disk; empty if hashes were not requested."""
     first_line: int = 0
     """The number of the first line, for a piece of a file; 0 for a whole file."""
+    limits: FileLimits = FILE_LIMITS
+    """How much time and memory a format may take that is read in a process of its own."""
     content: bytes | BoundedStream | None = field(default=None, repr=False, compare=False)
     """None for the file at `path`; else its unpacked bytes, or the stream of a member, packed if its name says so."""
 

@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -324,7 +325,7 @@ class Segment:
             raise self.columns.damaged(f"has a damaged text (document {document})") from None
 
     def record(self, document: int) -> dict[str, Any]:
-        """The stored record of a document: metadata, cited documents, references, archive member, places and citations.
+        """The stored record of a document: metadata, cited documents, references, archive member, places, citations.
 
         Keys without a value are missing.
         """
@@ -347,9 +348,13 @@ class Segment:
 
         Empty if the format records none.
         """
-        listed = (self.record(document) if record is None else record).get("places", ())
+        record = self.record(document) if record is None else record
         try:
-            return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in listed}
+            places = {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in record.get("places", ())}
+            for span, page, *box in record.get("pages", ()):
+                place = places.get(int(span), Place("", 0, 0))
+                places[int(span)] = replace(place, page=int(page), box=tuple(map(float, box)))
+            return places
         except (TypeError, ValueError):
             raise self.columns.damaged(f"has damaged places (document {document})") from None
 

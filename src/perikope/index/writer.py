@@ -267,8 +267,10 @@ def encode_record(document: Document) -> bytes:
         record["references"] = document.references
     if document.member:
         record["member"] = document.member
-    if document.places:
-        record["places"] = [[span, place.path, place.start, place.end] for span, place in document.places.items()]
+    if in_xml := [[span, place.path, place.start, place.end] for span, place in document.places.items() if place.path or not place.page]:
+        record["places"] = in_xml
+    if on_pages := [[span, place.page, *place.box] for span, place in document.places.items() if place.page]:
+        record["pages"] = on_pages
     if document.citations:
         record["citations"] = list(document.citations.items())
     try:

@@ -45,7 +45,7 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
         raise UsageError(f"{passage!r} names no passage; write the name as document#passage")
     document = index.snapshot.document_id(find_publication(index.snapshot, document))
     source, place = index.place(document, name)
-    if place is None:
+    if place is None or not place.path:
         raise UsageError(f"{passage} has no recorded location in its file; only passages of XML files have one")
     files = 0
     # Problems with other files of the folder do not matter here.

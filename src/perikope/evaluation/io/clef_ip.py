@@ -203,7 +203,7 @@ def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Plac
     score_of_name: dict[str, float] = {}
     for number, (name, score) in enumerate(ranking):
         place = place_of(number)
-        if place is None:
+        if place is None or not place.path:
             raise UsageError(f"{name} has no position in an XML file, which a CLEF-IP run needs; index the XML files themselves")
         path = normal_path(place.path)
         passage = _PASSAGE.fullmatch(path)

@@ -243,7 +243,7 @@ class _JudgedDocument:
 
     @cached_property
     def _places(self) -> dict[int, tuple[str, int, int]]:
-        return {span: (place.path, place.start, place.end) for span, place in self._segment.places(self._local).items()}
+        return {span: (place.path, place.start, place.end) for span, place in self._segment.places(self._local).items() if place.path}
 
     @cached_property
     def length(self) -> int:

@@ -207,7 +207,7 @@ def extracts(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Pla
     by_range: dict[tuple[str, int, int], Extract] = {}
     for number, (name, score) in enumerate(ranking):
         place = place_of(number)
-        if place is None:
+        if place is None or not place.path:
             raise UsageError(f"{name} has no position in an XML file, which an INEX run needs; index the XML files themselves")
         document, length = document_name(name), place.end - place.start
         if length > 0:

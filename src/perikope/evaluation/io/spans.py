@@ -152,7 +152,7 @@ class PassageRanges:
                 characters = segment.characters(first + span)
                 return characters.start, characters.stop
             place: Place | None = places.get(span)
-            if place is None:
+            if place is None or not place.path:
                 raise UsageError(
                     f"document {segment.document_id(local)!r} has no positions in an XML file, which INEX files count in; "
                     "index the XML files themselves"

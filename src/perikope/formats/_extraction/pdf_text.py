@@ -1,0 +1,155 @@
+"""The text of a PDF page with positions and fonts, read with PDFium.
+
+PDFium lists the characters of a page in the order of the page's content. Characters of one font on one line, without a
+wide gap between them, are a piece.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+from perikope.formats._extraction.blocks import Box
+
+WIDE_GAP = 0.9
+"""The width of a gap at which a line is divided into pieces, in font sizes. Words have gaps of about 0.3."""
+HYPHEN = "\x02"
+"""The character by which PDFium marks a hyphen at the end of a line, where a word is divided."""
+
+_FIXED_PITCH, _ITALIC_FLAG, _FORCE_BOLD = 1, 1 << 6, 1 << 18
+_MONOSPACED = ("mono", "courier", "typewriter", "cmtt", "consol", "lmtt", "sftt", "menlo", "inconsolata")
+_BOLD = ("bold", "black", "heavy", "cmbx", "semibold", "-bd", "sfbx", "cmssbx", "demi")
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st", 0xAD: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Font:
+    """The font of a piece, as far as the layout depends on it."""
+
+    size: float
+    bold: bool
+    mono: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PagePiece:
+    """Characters of one font on one line, without a wide gap between them."""
+
+    text: str
+    box: Box
+    baseline: float
+    font: Font
+    mark: int
+    """The number of the marked content that the piece belongs to; -1 if it belongs to none."""
+
+
+def page_pieces(page: Any) -> list[PagePiece]:
+    """The pieces of a page in the order of its content. Text that is not horizontal is left out."""
+    import pypdfium2.raw as pdfium
+
+    text_page = page.get_textpage()
+    handle = text_page.raw
+    collector = _Collector(handle, pdfium)
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    code_at, box_at, object_at = pdfium.FPDFText_GetUnicode, pdfium.FPDFText_GetCharBox, pdfium.FPDFText_GetTextObject
+    for index in range(text_page.count_chars()):
+        code = code_at(handle, index)
+        if code in (13, 10, 0):
+            continue
+        if code == 32 or not box_at(handle, index, left, right, bottom, top):
+            collector.space()
+            continue
+        owner = object_at(handle, index)
+        address = ctypes.cast(owner, ctypes.c_void_p).value if owner else 0
+        collector.add(index, code, address or 0, owner, left.value, bottom.value, right.value, top.value)
+    collector.finish()
+    text_page.close()
+    return collector.pieces
+
+
+class _Collector:
+    """Puts characters together to pieces."""
+
+    def __init__(self, handle: Any, pdfium: Any) -> None:
+        self.pieces: list[PagePiece] = []
+        self._handle, self._pdfium = handle, pdfium
+        self._owner = -1
+        self._font = Font(0.0, False, False)
+        self._baseline, self._mark, self._skipped = 0.0, -1, False
+        self._text: list[str] = []
+        self._box: list[float] = []
+
+    def space(self) -> None:
+        if self._text and self._text[-1] != " ":
+            self._text.append(" ")
+
+    def add(self, index: int, code: int, address: int, owner: Any, left: float, bottom: float, right: float, top: float) -> None:
+        if address != self._owner:
+            self._change_owner(index, address, owner)
+        if self._skipped:
+            return
+        if self._box:
+            gap = left - self._box[2]
+            if gap > WIDE_GAP * self._font.size or gap < -self._font.size:
+                self.finish()
+        self._text.append(_LIGATURES.get(code) or chr(code) if code < 0xD800 or code > 0xDFFF else "\ufffd")
+        if not self._box:
+            self._box = [left, bottom, right, top]
+        else:
+            box = self._box
+            box[1], box[2], box[3] = min(box[1], bottom), max(box[2], right), max(box[3], top)
+
+    def finish(self) -> None:
+        text = "".join(self._text)
+        if text.strip():
+            left, bottom, right, top = self._box
+            self.pieces.append(PagePiece(_clean(text), (left, bottom, right, top), self._baseline, self._font, self._mark))
+        self._text, self._box = [], []
+
+    def _change_owner(self, index: int, address: int, owner: Any) -> None:
+        """Read font, baseline and mark at the first character of a text object."""
+        pdfium, handle = self._pdfium, self._handle
+        matrix = pdfium.FS_MATRIX()
+        pdfium.FPDFText_GetMatrix(handle, index, matrix)
+        size = pdfium.FPDFText_GetFontSize(handle, index) * math.hypot(matrix.c, matrix.d)
+        x, y = ctypes.c_double(), ctypes.c_double()
+        pdfium.FPDFText_GetCharOrigin(handle, index, x, y)
+        font = self._read_font(index, round(size, 1))
+        mark = pdfium.FPDFPageObj_GetMarkedContentID(owner) if owner else -1
+        # Text objects of one word or line that only differ by their start are one piece.
+        goes_on = self._box and font == self._font and mark == self._mark and abs(y.value - self._baseline) < 0.1 * max(size, 1.0)
+        if not goes_on:
+            self.finish()
+        self._owner, self._font, self._baseline, self._mark = address, font, y.value, mark
+        self._skipped = abs(matrix.b) > 0.2 * abs(matrix.a) or size < 1.0
+
+    def _read_font(self, index: int, size: float) -> Font:
+        pdfium, flags = self._pdfium, ctypes.c_int()
+        length = pdfium.FPDFText_GetFontInfo(self._handle, index, None, 0, flags)
+        buffer = ctypes.create_string_buffer(max(length, 1))
+        pdfium.FPDFText_GetFontInfo(self._handle, index, buffer, length, flags)
+        name = buffer.value.decode("utf-8", "replace").lower()
+        bold = (
+            any(word in name for word in _BOLD)
+            or bool(flags.value & _FORCE_BOLD)
+            or pdfium.FPDFText_GetFontWeight(self._handle, index) >= 600
+        )
+        mono = any(word in name for word in _MONOSPACED) or bool(flags.value & _FIXED_PITCH)
+        return Font(size, bold, mono)
+
+
+def _clean(text: str) -> str:
+    """Text without control and private characters; bullets of symbol fonts become `•`."""
+    if text.isascii() and text.isprintable():
+        return text
+    kept = []
+    for character in text:
+        if character == HYPHEN or character >= " ":
+            category = unicodedata.category(character)
+            # A font without a table of characters gives bullets numbers that Unicode reserves.
+            is_symbol = category == "Co" or "\x80" <= character <= "\x9f"
+            kept.append("•" if is_symbol else "" if category in ("Cn", "Cs") else character)
+    return "".join(kept)

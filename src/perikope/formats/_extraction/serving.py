@@ -1,0 +1,78 @@
+"""The reading process: reads requests from its standard input and writes blocks to its standard output.
+
+A request is one line of JSON, followed by the bytes of the file. An answer is the length of a JSON text in one line,
+followed by the text. The process never gets the path of a file. It limits its own memory and cannot write files,
+where the system has such limits. Its proxy settings lead nowhere, so that libraries that use them fetch nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import Any
+
+from perikope.formats._extraction.blocks import Extracted, Unreadable, to_plain
+
+DEEPEST = 5000
+"""The deepest recursion of Python functions in this process."""
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Libraries that print something must not disturb the answers.
+    os.dup2(2, 1)
+    sys.setrecursionlimit(DEEPEST)
+    while line := requests.readline():
+        request = json.loads(line)
+        data = requests.read(request["size"])
+        if len(data) < request["size"]:
+            return
+        _limit_memory(request["memory"])
+        answer = json.dumps(_answer(request, data)).encode()
+        answers.write(b"%d\n" % len(answer) + answer)
+        answers.flush()
+
+
+def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
+    try:
+        return to_plain(_extract(request["kind"], data))
+    except Unreadable as error:
+        return {"unreadable": str(error)}
+    except MemoryError:
+        return {"failed": "memory"}
+    except RecursionError:
+        return {"unreadable": "is nested too deeply to be read; flatten it"}
+    except ImportError as error:
+        return {"missing": (error.name or str(error)).partition(".")[0]}
+    except Exception as error:
+        # A library may raise anything for a damaged file. The answer names the file, and the next file is read.
+        return {"unreadable": f"cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:120]}); check the file"}
+
+
+def _extract(kind: str, data: bytes) -> Extracted:
+    if kind == "parquet":
+        from perikope.formats._extraction.parquet import read_parquet
+
+        return read_parquet(data)
+    if kind == "pdf":
+        from perikope.formats._extraction.pdf import read_pdf
+
+        return read_pdf(data)
+    from perikope.formats._extraction.office import read_office
+
+    return read_office(kind, data)
+
+
+def _limit_memory(size: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        return  # Windows has no such limits.
+    for limit, wanted in ((resource.RLIMIT_AS, size), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        # macOS refuses some limits.
+        with contextlib.suppress(ValueError, OSError):
+            _, most = resource.getrlimit(limit)
+            resource.setrlimit(limit, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))

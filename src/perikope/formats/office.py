@@ -1,0 +1,68 @@
+"""Office files, books and markup languages that kreuzberg reads: one format per kind of file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perikope.document.tree import Document
+from perikope.formats import Source, reader
+from perikope.formats._blocks import tree_of
+from perikope.formats._extraction.process import extract
+
+
+def _read(source: Source, kind: str) -> Iterator[Document]:
+    yield source.finish(tree_of(source, extract(kind, source.data(), source.path, source.limits)))
+
+
+@reader("docx", suffixes=(".docx",), whole=True)
+def read_docx(source: Source) -> Iterator[Document]:
+    """Word documents (extra `files`)."""
+    return _read(source, "docx")
+
+
+@reader("pptx", suffixes=(".pptx",), whole=True)
+def read_pptx(source: Source) -> Iterator[Document]:
+    """PowerPoint presentations; passages have the number of their slide (extra `files`)."""
+    return _read(source, "pptx")
+
+
+@reader("xlsx", suffixes=(".xlsx",), whole=True)
+def read_xlsx(source: Source) -> Iterator[Document]:
+    """Excel workbooks; one section per sheet, one passage per row (extra `files`)."""
+    return _read(source, "xlsx")
+
+
+@reader("odt", suffixes=(".odt",), whole=True)
+def read_odt(source: Source) -> Iterator[Document]:
+    """OpenDocument texts, as of LibreOffice (extra `files`)."""
+    return _read(source, "odt")
+
+
+@reader("epub", suffixes=(".epub",), whole=True)
+def read_epub(source: Source) -> Iterator[Document]:
+    """Electronic books (extra `files`)."""
+    return _read(source, "epub")
+
+
+@reader("rtf", suffixes=(".rtf",), whole=True)
+def read_rtf(source: Source) -> Iterator[Document]:
+    """Rich Text Format; bold paragraphs are headings (extra `files`)."""
+    return _read(source, "rtf")
+
+
+@reader("rst", suffixes=(".rst",), whole=True)
+def read_rst(source: Source) -> Iterator[Document]:
+    """reStructuredText; included files are not read (extra `files`)."""
+    return _read(source, "rst")
+
+
+@reader("org", suffixes=(".org",), whole=True)
+def read_org(source: Source) -> Iterator[Document]:
+    """Org mode of Emacs; included files are not read (extra `files`)."""
+    return _read(source, "org")
+
+
+@reader("latex", suffixes=(".tex", ".latex"), whole=True)
+def read_latex(source: Source) -> Iterator[Document]:
+    """LaTeX; macros are not expanded and included files are not read (extra `files`)."""
+    return _read(source, "tex")
