@@ -412,11 +412,15 @@ export interface PassageView {
 
 /** The place of a span in the file that it was read from. */
 export interface Place {
-  /** XPath of the element that holds the span: `/article[1]/body[1]/sec[2]/p[3]`. */
+  /** XPath of the element that holds the span: `/article[1]/body[1]/sec[2]/p[3]`; empty if the file is not XML. */
   path: string;
   start: number;
-  /** `start` and `end` (exclusive) count characters of the document's text nodes, joined without change. */
+  /** `start` and `end` (exclusive) count characters of the document's text nodes, joined without change. Both are 0 if the file is not XML. */
   end: number;
+  /** The number of the page that the span begins on, from 1; 0 if the file has no pages. */
+  page: number;
+  /** The rectangle of the span on this page: left, bottom, right and top, in points (1/72 inch). They are counted from the lower left corner of the page. Empty if the rectangle is not known. */
+  box: number[];
 }
 
 /** Why a request was not answered as asked. */
