@@ -78,7 +78,7 @@ SOAK_SECONDS ?=
 soak: $(VENV)/installed-dev checked-kernels kernels
 	$(BIN)/python -m tests.soak $(if $(SOAK_SECONDS),--seconds-per-scenario $(SOAK_SECONDS)); scenarios=$$?; \
 	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 \
-		$(BIN)/python -m pytest tests/durability tests/properties && exit $$scenarios
+		$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/durability tests/properties && exit $$scenarios
 
 # Damaged files for every reader, for FUZZ_SECONDS in total. `test` tries 25 per reader. Files on which a reader fails are
 # stored in .fuzz/.
