@@ -104,7 +104,7 @@ def test_values_are_counted_and_restrict_the_search(visit, demo):
     visited = visit(demo)
     page = ready(visited.go(q="pump"))
     facet = page.locator("details.facet", has_text="IPC class")
-    counts = ask(demo, "facets", query="pump", fields="ipc", level="subclass")["ipc"]
+    counts = ask(demo, "facets", query="pump", fields="ipc", level="subclass")["ipc"]["values"]
     facet.locator(".value").first.wait_for()
     shown = dict(zip(facet.locator(".name").all_text_contents(), map(int, facet.locator(".value .count").all_text_contents()), strict=True))
     assert shown == dict(list(counts.items())[: len(shown)])
