@@ -2,4 +2,8 @@
 
 from importlib.util import find_spec
 
+ADAPTERS = {"langchain": "langchain_core", "llamaindex": "llama_index", "haystack": "haystack", "pyterrier": "pyterrier", "mcp": "mcp"}
+"""The package that each adapter needs."""
+
 collect_ignore_glob = [] if find_spec("torch") else ["src/perikope/neural/*", "src/perikope/cli/train_guard.py"]
+collect_ignore_glob += [f"src/perikope/adapters/{name}.py" for name, package in ADAPTERS.items() if find_spec(package) is None]
