@@ -5,8 +5,7 @@
     llamaindex.py      retriever, node parser and reader for LlamaIndex
     haystack.py        a retriever component for Haystack
     pyterrier.py       retriever and re-ranker for PyTerrier
-    mcp_tools.py       tools and resources for language models, without a protocol
-    mcp_server.py      the same as a server of the Model Context Protocol
+    mcp.py             the Model Context Protocol over standard input and output
 
 Every adapter takes the options of a search (`perikope.SearchOptions`) as keywords, and declares none of its own.
 """

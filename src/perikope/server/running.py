@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,23 @@ class Server:
         connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
         app = App(settings, served, self.gate(), pool, writer, self.log, connections)
         served.look()
+        async with self._assisting(app):
+            await self._answer_requests(app, pool, writer, connections)
+
+    @contextlib.asynccontextmanager
+    async def _assisting(self, app: App) -> AsyncIterator[None]:
+        """The application answers assistants inside the block, if the settings say so."""
+        if not self.settings.mcp:
+            yield
+            return
+        from perikope.server.assistants import AssistantEndpoint
+
+        app.assistants = AssistantEndpoint(app.served, app.pool, app.readable, self.settings.timeout)
+        async with app.assistants.running():
+            yield
+
+    async def _answer_requests(self, app: App, pool: ReaderPool, writer: Writer, connections: ConnectionLimits) -> None:
+        settings, served = self.settings, self.served
         stopping = asyncio.create_task(self._wait())
         tasks = [stopping, asyncio.create_task(self._look())]
         tasks += [asyncio.create_task(self._watch(name, writer)) for name in served.documents]

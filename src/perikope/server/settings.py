@@ -35,6 +35,7 @@ class ServerSettings(Options):
     allow_origin: tuple[str, ...] = option(
         (), Names(), "Web site whose pages may read from this server, such as https://app.example.org.", group=ACCESS, metavar="ORIGIN"
     )
+    mcp: bool = option(False, Switch(), "Let assistants search and read at /mcp, by the Model Context Protocol.", group=ACCESS)
     workers: int = option(0, Whole(Range(0)), "Number of processes that search; 0 is one per core.", group=LIMITS, metavar="N")
     queue: int = option(
         0, Whole(Range(0)), "Number of requests that may wait for a process; further ones are refused. 0 is 32 per process.",

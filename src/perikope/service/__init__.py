@@ -5,6 +5,8 @@
     writing.py      operations that write: add and delete documents
     answers.py      the answers, as dataclasses
     schemas.py      JSON schemas of options and answers
+    assistant.py    tools and resources for assistants, made of operations
+    mcp_protocol.py the same by the Model Context Protocol
     requests.py     reads the options of an operation from JSON or from a query string
 
 Routes, the OpenAPI document, the client and the reference page all derive from these declarations.
