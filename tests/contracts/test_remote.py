@@ -9,6 +9,7 @@ import inspect
 import json
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ COMPARED = {
     "to_dicts": lambda results: results.to_dicts(),
     "to_pandas": lambda results: results.to_pandas().to_csv(),
     "to_polars": lambda results: results.to_polars().write_json(),
+    "to_arrow": lambda results: results.to_arrow().to_pylist() if find_spec("pyarrow") else (),
     "index": lambda results: [results.index(hit) for hit in results[:2]],
     "count": lambda results: [results.count(hit) for hit in results[:2]],
     "facets": follow_ups(lambda results: list(results.facets("ipc").items())),

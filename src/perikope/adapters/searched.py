@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from perikope.search.options import SearchOptions
 if TYPE_CHECKING:
     from perikope.client.index import RemoteIndex
     from perikope.client.results import RemoteResults
+    from perikope.query.topic import Topic
     from perikope.search.results import Results
 
 T = TypeVar("T")
@@ -74,6 +76,12 @@ class SearchedIndex:
             self.index.refresh()
         return self.index.search(query, recipe=self.recipe, **{**self._given, **(given or {})})
 
+    def search_many(self, queries: Iterable[Topic]) -> Iterator[tuple[Any, Results | RemoteResults]]:
+        """Pairs of a topic and its results, in order. A topic that cannot be searched for gives a warning."""
+        if self._is_own and isinstance(self.index, Index):
+            self.index.refresh()
+        return self.index.search_many(queries, on_problem=_warn, recipe=self.recipe, **self._given)
+
     async def run(self, query: str, use: Callable[[Results | RemoteResults], T], given: Mapping[str, Any] | None = None) -> T:
         """Await a search, and what a function makes of its results. Both run in threads."""
         if not isinstance(self.index, Index):
@@ -82,6 +90,10 @@ class SearchedIndex:
             await asyncio.to_thread(self.index.refresh)
         results = await self.index.asearch(query, recipe=self.recipe, **{**self._given, **(given or {})})
         return await asyncio.to_thread(use, results)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=3)
 
 
 def _open(location: str, name: str, token: str) -> Index | RemoteIndex:
