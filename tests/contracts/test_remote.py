@@ -144,7 +144,7 @@ def test_results_of_a_server_have_the_attributes_of_results_or_say_why_not(sides
 def test_an_index_on_a_server_has_the_attributes_of_an_index_or_says_why_not(sides):
     local, remote = public(sides.local), public(sides.remote)
     assert local - remote == {*LOCAL_INDEX}
-    assert remote - local == {"name", "facets", "ask", "follow"}
+    assert remote - local == {"name", "address", "facets", "ask", "follow"}
     assert public(perikope.AsyncRemoteIndex) == remote
 
 
