@@ -17,11 +17,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from perikope.browse.models import model
+    from perikope.build.splitting import split
     from perikope.client.async_index import AsyncRemoteIndex
     from perikope.client.connecting import connect, connect_async
     from perikope.client.index import RemoteIndex
     from perikope.client.results import AsyncRemoteResults, RemoteResults
     from perikope.core.errors import PerikopeError
+    from perikope.document.chunks import Chunk
     from perikope.document.tree import Document, Kind, TreeBuilder
     from perikope.evaluation.io.judgements import read_judgements
     from perikope.evaluation.io.topics import read_topics
@@ -34,14 +36,15 @@ if TYPE_CHECKING:
     from perikope.search.results import Results
 
 __all__ = [
-    "AsyncRemoteIndex", "AsyncRemoteResults", "Document", "Hit", "Index", "Kind", "PerikopeError", "RemoteIndex", "RemoteResults",
+    "AsyncRemoteIndex", "AsyncRemoteResults", "Chunk", "Document", "Hit", "Index", "Kind", "PerikopeError", "RemoteIndex", "RemoteResults",
     "Results", "SearchOptions", "Topic", "TreeBuilder", "connect", "connect_async", "evaluate", "model", "read", "read_judgements",
-    "read_topics",
+    "read_topics", "split",
 ]  # fmt: skip
 
 _HOMES = {
     "AsyncRemoteIndex": "perikope.client.async_index",
     "AsyncRemoteResults": "perikope.client.results",
+    "Chunk": "perikope.document.chunks",
     "Document": "perikope.document.tree",
     "Hit": "perikope.search.hits",
     "Index": "perikope.search.facade",
@@ -60,6 +63,7 @@ _HOMES = {
     "read": "perikope.formats",
     "read_judgements": "perikope.evaluation.io.judgements",
     "read_topics": "perikope.evaluation.io.topics",
+    "split": "perikope.build.splitting",
 }
 
 

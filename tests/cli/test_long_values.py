@@ -20,6 +20,7 @@ LISTING = 420
 
 REQUIRED = {
     "index": ["{docs}", "--to", "{new}"],
+    "split": ["{docs}", "--to", "{out}"],
     "search": ["{index}", "pump"],
     "show": ["{index}", "a.md"],
     "info": ["{index}"],

@@ -10,6 +10,7 @@ import json
 import re
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ COMPARED = {
     "to_dicts": lambda results: results.to_dicts(),
     "to_pandas": lambda results: results.to_pandas().to_csv(),
     "to_polars": lambda results: results.to_polars().write_json(),
+    "to_arrow": lambda results: results.to_arrow().to_pylist() if find_spec("pyarrow") else (),
     "index": lambda results: [results.index(hit) for hit in results[:2]],
     "count": lambda results: [results.count(hit) for hit in results[:2]],
     "facets": follow_ups(lambda results: list(results.facets("ipc").items())),
@@ -145,7 +147,7 @@ def test_results_of_a_server_have_the_attributes_of_results_or_say_why_not(sides
 def test_an_index_on_a_server_has_the_attributes_of_an_index_or_says_why_not(sides):
     local, remote = public(sides.local), public(sides.remote)
     assert local - remote == {*LOCAL_INDEX}
-    assert remote - local == {"name", "facets", "ask", "follow"}
+    assert remote - local == {"name", "address", "facets", "ask", "follow"}
     assert public(perikope.AsyncRemoteIndex) == remote
 
 

@@ -5,9 +5,8 @@ python blocks of a page share their names. Other languages are parsed if there i
 
     checkout    commands that begin with make; they need the files of the repository
     install     pip install, from the repository
-    neural      needs the extra of that name
+    neural      needs the extra of that name; so do langchain, llamaindex, haystack, pyterrier, mcp and frames
     slow        takes more than some seconds
-    pyterrier   needs a package that no extra installs
     background  a command that runs until the end of the page, such as a server
     excerpt     a part of a program, which is parsed and not run
 """
@@ -21,7 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LANGUAGES = frozenset({"sh", "python", "text", "json", "toml", "xml"})
-NEEDS = frozenset({"checkout", "install", "neural", "slow", "pyterrier", "background", "excerpt"})
+EXTRAS = {
+    "neural": "torch", "langchain": "langchain_core", "llamaindex": "llama_index", "haystack": "haystack", "pyterrier": "pyterrier",
+    "mcp": "mcp", "frames": "pyarrow",
+}  # fmt: skip
+"""Extras that blocks may need, each with a package by which one sees that the extra is installed."""
+NEEDS = frozenset({"checkout", "install", "slow", "background", "excerpt", *EXTRAS})
 
 _BLOCK = re.compile(r"^( *)```(?P<words>[^\n`]*)\n(?P<text>.*?)^\1```$", re.S | re.M)
 
@@ -44,7 +48,7 @@ class Block:
     @property
     def is_run(self) -> bool:
         """Whether the block is run, not only parsed."""
-        return self.language in ("sh", "python") and not self.needs & {"excerpt", "pyterrier"}
+        return self.language in ("sh", "python") and "excerpt" not in self.needs
 
     @property
     def commands(self) -> list[str]:

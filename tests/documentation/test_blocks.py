@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from lxml import etree
 
-from tests.documentation.blocks import LANGUAGES, NEEDS, PAGES, ROOT, Block, blocks_in, blocks_of
+from tests.documentation.blocks import EXTRAS, LANGUAGES, NEEDS, PAGES, ROOT, Block, blocks_in, blocks_of
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
@@ -76,4 +76,5 @@ def test_what_needs_an_extra_stands_below_its_installation():
         for block in blocks_of(page):
             if "install" in block.needs:
                 installed.update(re.findall(r"[\w]+", " ".join(re.findall(r"\[(.*?)\]", block.text))))
-            assert "neural" not in block.needs or "neural" in installed, f"{block.place} needs the extra neural"
+            missing = (block.needs & {*EXTRAS}) - installed
+            assert not missing, f"{block.place} needs the extra {', '.join(missing)}"

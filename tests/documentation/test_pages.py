@@ -1,7 +1,7 @@
 """The shell commands and Python programs of every page run as printed, one after the other.
 
-`make test` leaves out what is slow and what needs the extra neural. `make test-docs` runs everything (the variable
-PERIKOPE_DOCUMENTATION is then `all`), in a clone of the repository with an environment of its own.
+`make test` leaves out what is slow and what needs an extra that is not installed. `make test-docs` runs everything (the
+variable PERIKOPE_DOCUMENTATION is then `all`), in a clone of the repository with an environment of its own.
 """
 
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import PAGES, ROOT, Block, blocks_of
+from tests.documentation.blocks import EXTRAS, PAGES, ROOT, Block, blocks_of
 
 EVERYTHING = os.environ.get("PERIKOPE_DOCUMENTATION") == "all"
 PAGES_THAT_RUN = [page for page in PAGES if any(block.is_run and "checkout" not in block.needs for block in blocks_of(page))]
@@ -26,7 +26,7 @@ PAGES_THAT_RUN = [page for page in PAGES if any(block.is_run and "checkout" not 
 def is_left_out(block: Block) -> bool:
     if not block.is_run or EVERYTHING:
         return not block.is_run
-    return bool(block.needs & {"checkout", "install", "slow"}) or ("neural" in block.needs and find_spec("torch") is None)
+    return bool(block.needs & {"checkout", "install", "slow"}) or any(find_spec(EXTRAS[extra]) is None for extra in block.needs & {*EXTRAS})
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str], place: str) -> None:

@@ -62,6 +62,8 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
         raise UsageError("give an index or a folder of documents to serve")
     settings = ServerSettings.of({name: value for name, value in given.items() if value not in (None, ())})
     _check_address(settings)
+    if settings.mcp:
+        import perikope.service.mcp_protocol  # noqa: F401  (a missing package is reported now)
     ignore_reload()
     listening = open_socket(settings)
     served = _served(paths)

@@ -58,6 +58,11 @@ class AsyncRemoteIndex:
             self._name = only_index(await self._connection.send(LIST_INDEXES))
         return self._name
 
+    @property
+    def address(self) -> str:
+        """The address of the server, as `perikope.connect_async` takes it."""
+        return str(self._connection.address)
+
     async def _ask(self, question: Question[T]) -> T:
         return question.answer(await self._connection.send(question.request(await self.name())))
 

@@ -71,6 +71,11 @@ class RemoteIndex:
             self._name = only_index(self._connection.send(LIST_INDEXES))
         return self._name
 
+    @property
+    def address(self) -> str:
+        """The address of the server, as `perikope.connect` takes it."""
+        return str(self._connection.address)
+
     def _ask(self, question: Question[T]) -> T:
         return question.answer(self._connection.send(question.request(self.name)))
 

@@ -18,6 +18,7 @@ from perikope.client.warning import warn_of
 from perikope.core.checked_json import parse_json
 from perikope.core.errors import UsageError, unknown
 from perikope.document.tree import Document
+from perikope.formats._frames import is_frame, records_of
 from perikope.search.context import Context, TokenCounter, count_words
 from perikope.search.hits import RankedDocument
 from perikope.search.options import SearchOptions
@@ -187,7 +188,7 @@ def count_question(filter: Any, ids: Any, shares_codes_with: str, code_level: st
 
 def add_question(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], replace: bool) -> Question[Any]:
     """The request that adds documents."""
-    given: Any = documents
+    given: Any = records_of(documents) if is_frame(documents) else documents
     is_one = isinstance(given, (Mapping, Document, str, bytes)) or not isinstance(given, Iterable)
     records = [given] if is_one else list(given)
     if not all(isinstance(record, Mapping) for record in records):

@@ -2,7 +2,7 @@
 
 | where | attributes |
 |---|---|
-| sent with the answer | the hits, `model`, `notes`, `suggestions`, `names`, `to_dicts`, `to_pandas`, `to_polars` |
+| sent with the answer | the hits, `model`, `notes`, `suggestions`, `names`, `to_dicts`, `to_pandas` and the like |
 | asked for when they are used | `facets`, `documents`, `document_ranking`, `context`, `explain` |
 | of an index on this machine only | those of `LOCAL_RESULTS` in `local_only.py` |
 """

@@ -15,6 +15,9 @@ LONGEST = 1500
 This is about one screen of code, and about as much as an encoder of 512 tokens reads.
 """
 
+CHUNK_TOKENS = 300
+"""The default size of a chunk (`perikope.document.chunks`), in tokens."""
+
 _LINE, _BLANK, _TOP = 1, 2, 3
 """Ranks of borders: a line begins; a line after a blank line; a line without indentation after a blank line."""
 _SPACE = re.compile(r"\s+")

@@ -173,9 +173,10 @@ class Index:
         """Add documents, which become searchable with `commit`.
 
         A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
-        JSON Lines. With `replace`, a new document replaces a document with the same id from before this call. Otherwise
-        the first document with an id is kept, and a warning names the others; with `duplicates="error"` they are an
-        error. After an error, none of the given documents is added; documents of earlier calls still are.
+        JSON Lines. A data frame of pandas, polars or Arrow has one document per row; see `perikope.formats._frames`.
+        With `replace`, a new document replaces a document with the same id from before this call. Otherwise the first
+        document with an id is kept, and a warning names the others; with `duplicates="error"` they are an error. After
+        an error, none of the given documents is added; documents of earlier calls still are.
         """
         check_duplicates(duplicates)
         left_out: list[Duplicate] = []
@@ -187,8 +188,11 @@ class Index:
     def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
         """The given documents. Dictionaries become documents when they are read."""
         # Formats, processes and HTTP are imported where they are needed: a search needs none of them.
+        from perikope.formats._frames import is_frame, records_of
         from perikope.formats.jsonl import document_from
 
+        if is_frame(given):
+            given = records_of(given)
         if isinstance(given, (str, bytes, PathLike)):
             raise UsageError(f"cannot add {str(given)!r}, which is no document; read files with perikope.read: index.add(perikope.read(…))")
         listed = [given] if isinstance(given, (Document, Mapping)) else given

@@ -13,6 +13,7 @@ from perikope.search.hits import Hit
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow
 
 
 def to_pandas(hits: Sequence[Hit]) -> pandas.DataFrame:
@@ -32,6 +33,15 @@ def to_polars(hits: Sequence[Hit]) -> polars.DataFrame:
     typed = {name: polars_types.get(kind, frames.String) for name, kind in types_of_columns(Hit).items()}
     frame: polars.DataFrame = frames.DataFrame(columns_of(hits), schema_overrides=typed)
     return frame
+
+
+def to_arrow(hits: Sequence[Hit]) -> pyarrow.Table:
+    """The hits as an Arrow table."""
+    arrow = _imported("pyarrow", "to_arrow")
+    arrow_types = {"int": arrow.int64(), "float": arrow.float64()}
+    typed = {name: arrow_types.get(kind, arrow.string()) for name, kind in types_of_columns(Hit).items()}
+    table: pyarrow.Table = arrow.table({name: arrow.array(values, typed.get(name)) for name, values in columns_of(hits).items()})
+    return table
 
 
 def _imported(package: str, used_by: str) -> Any:

@@ -12,6 +12,7 @@ from perikope.search.views import results_html, results_text
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow
 
 
 class HitSequence(Sequence[Hit]):
@@ -50,6 +51,12 @@ class HitSequence(Sequence[Hit]):
         from perikope.search.frames import to_polars
 
         return to_polars(list(self))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The hits as an Arrow table, with the same columns as `to_pandas`. pyarrow must be installed."""
+        from perikope.search.frames import to_arrow
+
+        return to_arrow(list(self))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -25,11 +25,14 @@ from perikope.server.pool import ReaderPool
 from perikope.server.problems import PAGE_POLICY, SECURITY_HEADERS, Refusal
 from perikope.server.problems import TYPE as PROBLEM_TYPE
 from perikope.server.protocol import ConnectionLimits
-from perikope.server.routes import PAGE, STATES, Route, find_route
+from perikope.server.routes import MCP, PAGE, STATES, Route, find_route
 from perikope.server.served import ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
 from perikope.service.operations import READ, WRITE, load_operations
+
+if TYPE_CHECKING:
+    from perikope.server.assistants import AssistantEndpoint
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -60,6 +63,7 @@ class App:
             settings, served, gate, pool, writer, log, limits,
         )  # fmt: skip
         self.operations = load_operations()
+        self.assistants: AssistantEndpoint | None = None
         self.pages = page_files()
         self.metrics, self.cache = Metrics(), AnswerCache(settings.cache)
         self.bodies = BodyBudget(max(BODIES * settings.max_body, MOST_BODIES))
@@ -84,7 +88,7 @@ class App:
         began = time.perf_counter()
         request = IncomingRequest(scope, receive, self.bodies)
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(request, scope)
         except Refusal as refusal:
             answer = Answer(refusal.status, refusal.body, PROBLEM_TYPE, refusal.headers)
             await request.discard()
@@ -106,15 +110,18 @@ class App:
         refusal = Refusal(500, f"the server failed; tell the operator the number of the incident: {number}")
         return Answer(500, refusal.body, PROBLEM_TYPE)
 
-    async def _answer(self, request: IncomingRequest) -> Answer:
+    async def _answer(self, request: IncomingRequest, scope: Scope) -> Answer:
         request.check_head(self.settings.max_query)
         self.gate.check_host(request.headers.get("host", ""))
         request.origin = self.gate.check_origin(request.headers)
         if request.method == "OPTIONS" and request.origin:
             return Answer(204, b"", headers={"access-control-allow-methods": "GET, POST", "access-control-allow-headers": "content-type"})
-        route = request.route = find_route(request.method, request.path, self.operations, self.pages)
+        known = self.pages if self.assistants is None else {*self.pages, MCP}
+        route = request.route = find_route(request.method, request.path, self.operations, known)
         if self.is_starting and route.path not in (*STATES, PAGE):
             raise Refusal(503, "the server is starting; try again later", {"Retry-After": "2"})
+        if route.path == MCP and self.assistants is not None:
+            return await self._assist(request, scope, self.assistants)
         if route.path:
             return await self._own(route, request)
         # Without the permission, a client does not learn which indexes there are.
@@ -129,6 +136,13 @@ class App:
         if route.permission == WRITE:
             return await self._write(route, request, body)
         return await self._read(route, request, body)
+
+    async def _assist(self, request: IncomingRequest, scope: Scope, assistants: AssistantEndpoint) -> Answer:
+        """The answer to an assistant. One that may read no index is refused."""
+        authorization = request.headers.get("authorization", "")
+        if not self.readable(authorization):
+            self.gate.check_permission(authorization, READ, "")
+        return await assistants.answer(scope, request, await request.body(self.settings.max_query, self.settings.client_timeout))
 
     async def _read(self, route: Route, request: IncomingRequest, body: bytes) -> Answer:
         index = self.served.by_name[route.index]
@@ -190,12 +204,12 @@ class App:
             case "/ready":
                 return self._ready()
             case "/openapi.json":
-                return Answer(200, self._described(tuple(self._readable(authorization))))
+                return Answer(200, self._described(tuple(self.readable(authorization))))
             case "/metrics":
                 self.gate.check_permission(authorization, READ, "")
                 return Answer(200, self._measured(), METRICS_TYPE)
             case _:
-                names = self._readable(authorization)
+                names = self.readable(authorization)
                 if not names:
                     self.gate.check_permission(authorization, READ, "")
                 return Answer(200, orjson.dumps({"indexes": names}))
@@ -210,7 +224,7 @@ class App:
             return Answer(200, file.packed, file.type, {**headers, "content-encoding": "gzip"})
         return Answer(200, file.data, file.type, headers)
 
-    def _readable(self, authorization: str) -> list[str]:
+    def readable(self, authorization: str) -> list[str]:
         """The names of the indexes that a request may read."""
         return [name for name in self.served.by_name if self.gate.may_read(authorization, name)]
 

@@ -11,6 +11,8 @@ from perikope.service.operations import READ, WRITE, Operation
 PREFIX = "/indexes"
 PAGE = "page"
 """The path of a route to a file of the page."""
+MCP = "/mcp"
+"""The path for assistants, if the server answers them."""
 OWN = ("/health", "/ready", "/metrics", "/openapi.json", PREFIX)
 """Paths that the server answers itself, with GET."""
 STATES = ("/health", "/ready")
@@ -36,11 +38,14 @@ def path_of(operation: Operation) -> str:
 def find_route(method: str, path: str, operations: Mapping[str, Operation], pages: Collection[str]) -> Route:
     """The route of a request; raises `Refusal` if there is none. Whether there is such an index is not checked here.
 
-    `pages` are the paths of the files of the page.
+    `pages` are the paths of the files of the page, with `MCP` if the server answers assistants.
     """
     method = "GET" if method == "HEAD" else method
     if path in OWN:
         _check_method(method, ("GET",))
+        return Route(path)
+    if path == MCP and path in pages:
+        _check_method(method, ("POST",))
         return Route(path)
     if path in pages:
         _check_method(method, ("GET",))

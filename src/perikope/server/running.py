@@ -120,7 +120,7 @@ class Server:
         app = App(settings, served, self.gate(), pool, writer, self.log, connections)
         self._handle_signals(app)
         try:
-            async with self._listening(app, connections):
+            async with self._assisting(app), self._listening(app, connections):
                 self.log.event("starting", address=self.address, note=STARTING)
                 if await self._started(pool):
                     await self._serve(app, writer)
@@ -199,6 +199,18 @@ class Server:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextlib.asynccontextmanager
+    async def _assisting(self, app: App) -> AsyncIterator[None]:
+        """The application answers assistants inside the block, if the settings say so."""
+        if not self.settings.mcp:
+            yield
+            return
+        from perikope.server.assistants import AssistantEndpoint
+
+        app.assistants = AssistantEndpoint(app.served, app.pool, app.readable, self.settings.timeout)
+        async with app.assistants.running():
+            yield
 
     def gate(self) -> Gate:
         """Who may do what, by the settings."""

@@ -39,6 +39,7 @@ class ServerSettings(Options):
         "", Text(), "Folder that the indexes were made from. Clients can then read the files of found passages. A FOLDER that is "
         "served needs no such option.", group=ACCESS, metavar="FOLDER",
     )  # fmt: skip
+    mcp: bool = option(False, Switch(), "Let assistants search and read at /mcp, by the Model Context Protocol.", group=ACCESS)
     workers: int = option(0, Whole(Range(0)), "Number of processes that search; 0 is one per core.", group=LIMITS, metavar="N")
     queue: int = option(
         0, Whole(Range(0)), "Number of requests that may wait for a process; further ones are refused. 0 is 32 per process.",

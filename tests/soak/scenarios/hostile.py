@@ -32,6 +32,7 @@ FRESH = 25
 TOPICS, QRELS = "example/topics.tsv", "example/qrels.txt"
 ORDINARY: dict[str, Sequence[str]] = {
     "index": ["more.jsonl", "--to", INDEX, "--append"],
+    "split": ["more.jsonl", "--to", "chunks.jsonl"],
     "search": [INDEX, "magnetic pump"],
     "show": [INDEX, "m1"],
     "info": [INDEX],

@@ -1,4 +1,4 @@
-"""Topics and judgements of the package ir_datasets, such as `irds:beir/scifact/test`.
+"""Documents, topics and judgements of the package ir_datasets, such as `irds:beir/scifact/test`.
 
 The package downloads missing data sets.
 """
@@ -6,6 +6,7 @@ The package downloads missing data sets.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,10 +14,15 @@ from typing import Any
 
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError
 from perikope.core.names import encode
+from perikope.document.tree import Document
 from perikope.evaluation.io.topic import Numbered, from_fields, one_line
+from perikope.formats.jsonl import document_from
 from perikope.query.topic import Topic
 
 PREFIX = "irds:"
+TEXTS = ("abstract", "text", "body", "contents", "content", "main_content", "paragraph")
+"""Fields of documents that are text."""
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 def is_id(path: str | os.PathLike[str]) -> bool:
@@ -26,6 +32,32 @@ def is_id(path: str | os.PathLike[str]) -> bool:
     (True, False)
     """
     return isinstance(path, str) and path.startswith(PREFIX)
+
+
+def read_documents(id: str, *, language: str = "en") -> Iterator[Document]:
+    """Yield the documents of a data set, for `Index.add`.
+
+    A field `title` is the title. The fields of `TEXTS` are the text; blank lines separate paragraphs. If a document has
+    none of them, its default text is used. All other fields are metadata. `language` is that of the documents.
+    """
+    dataset = _dataset(id, "docs")
+    with _translated_errors(id):
+        for document in dataset.docs_iter():
+            fields = {name: value for name, value in document._asdict().items() if name != "doc_id" and value not in (None, "")}
+            texts = {name: value for name, value in fields.items() if name in TEXTS and isinstance(value, str) and value.strip()}
+            title = fields.get("title") if isinstance(fields.get("title"), str) else None
+            passages = [piece for text in texts.values() or [document.default_text()] for piece in _PARAGRAPH.split(text.strip()) if piece]
+            metadata = {name: value for name, value in fields.items() if name not in texts and name != "title" and _is_plain(value)}
+            if passages or title:
+                record = {"id": str(document.doc_id), "title": title, "passages": passages, "metadata": metadata}
+                yield document_from(record, language)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value can be metadata: a text, a number, or a list of them."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(item, (str, int, float)) for item in value)
+    return isinstance(value, (str, int, float))
 
 
 def read_topics(id: str, field: str) -> Iterator[Numbered]:

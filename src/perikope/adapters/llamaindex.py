@@ -1,0 +1,245 @@
+"""LlamaIndex: a retriever, a reader, a node parser that keeps section trees as relationships, and chunks as nodes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from perikope.adapters.searched import SearchedIndex, facts_of_hits
+from perikope.core.errors import MissingExtra, UsageError
+from perikope.core.names import encode
+from perikope.document import tree
+from perikope.document.chunks import Chunk, chunks_of, count_tokens
+from perikope.document.pieces import CHUNK_TOKENS
+from perikope.formats import Source, documents, read
+from perikope.search.columns import flat
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.node_parser.interface import NodeParser
+    from llama_index.core.readers.base import BaseReader
+    from llama_index.core.schema import (
+        BaseNode,
+        Document,
+        NodeRelationship,
+        NodeWithScore,
+        QueryBundle,
+        RelatedNodeInfo,
+        TextNode,
+    )
+except ModuleNotFoundError as missing:
+    raise MissingExtra(missing.name or "llama_index", "llamaindex") from None
+
+if TYPE_CHECKING:
+    from perikope.client.results import RemoteResults
+    from perikope.search.results import Results
+
+__all__ = ["PerikopeIndexRetriever", "PerikopeNodeParser", "PerikopeReader", "as_llamaindex"]
+
+TREE = "perikope_tree"
+"""The metadata field in which the reader keeps the tree of a document for the node parser."""
+SHOWN = "path"
+"""The only metadata field that is embedded and shown to a language model."""
+
+
+class PerikopeIndexRetriever(BaseRetriever):
+    """Searches an index for passages, from LlamaIndex.
+
+    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. Every keyword that is not
+    named here is an option of a search. A node has the text of a passage, its name as id, and the properties of a `Hit`
+    as metadata; its source is the perikope document. Only the heading path is shown to a language model.
+    """
+
+    def __init__(
+        self, index: Any, *, name: str = "", token: str = "", recipe: str = "", reasons: bool = False, callback_manager: Any = None,
+        **given: Any,
+    ) -> None:  # fmt: skip
+        """Open the index, and check the options; see the class."""
+        self._searched = SearchedIndex(index, name=name, token=token, recipe=recipe, options=given)
+        self._reasons = reasons
+        super().__init__(callback_manager=callback_manager)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._nodes(self._searched.search(query_bundle.query_str))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await self._searched.run(query_bundle.query_str, self._nodes)
+
+    def _nodes(self, results: Results | RemoteResults) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(
+                node=_node(
+                    hit.name, hit.text, {**facts, "path": " › ".join(hit.path)}, hit.start, hit.end,
+                    {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=hit.document)},
+                ),
+                score=hit.score,
+            )
+            for hit, facts in facts_of_hits(results, reasons=self._reasons)
+        ]  # fmt: skip
+
+
+class PerikopeReader(BaseReader):
+    """Reads files, folders and archives in all formats of perikope. One LlamaIndex document per perikope document."""
+
+    def lazy_load_data(  # type: ignore[override]
+        self, paths: str | PathLike[str] | Iterable[str | PathLike[str]], *, format: str = "auto", language: str = "en"
+    ) -> Iterator[Document]:
+        """Yield the documents. Their trees are kept in the metadata, for `PerikopeNodeParser`."""
+        for document in read(paths, format=format, language=language, hashes=False):
+            facts = {"document": document.id, "title": document.title, "language": document.language, "source": document.source}
+            metadata = {**dict(flat(dict(document.metadata))), **facts, TREE: _tree_facts(document)}
+            yield Document(
+                doc_id=document.id, text=document.text, metadata=metadata, excluded_embed_metadata_keys=list(metadata),
+                excluded_llm_metadata_keys=list(metadata),
+            )  # fmt: skip
+
+    def load_data(  # type: ignore[override]
+        self, paths: str | PathLike[str] | Iterable[str | PathLike[str]], *, format: str = "auto", language: str = "en"
+    ) -> list[Document]:
+        """The documents as a list; see `lazy_load_data`."""
+        return list(self.lazy_load_data(paths, format=format, language=language))
+
+
+class PerikopeNodeParser(NodeParser):
+    """Cuts documents into chunks, below one node per section.
+
+    The tree is that of a document of `PerikopeReader`; the text of any other document is read as `format`. Nodes of
+    sections have the whole text of the section. PARENT and CHILD relationships are the tree, PREVIOUS and NEXT connect
+    the chunks of a document, and SOURCE is the document. `get_leaf_nodes` of LlamaIndex returns the chunks.
+    """
+
+    budget: int = Field(default=CHUNK_TOKENS, description="The largest number of tokens of a chunk with its heading path.")
+    join: bool = Field(default=True, description="Whether consecutive passages of a section become one chunk.")
+    format: str = Field(default="markdown", description="The format of documents that PerikopeReader has not read.")
+    tokens: Any = Field(default=None, exclude=True, description="The function that counts tokens; None for words.")
+    include_prev_next_rel: bool = Field(default=False, description="The parser sets these relationships itself.")
+    id_func: Any = Field(default=None, exclude=True, description="Ids are those of chunks, the same every time.")
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex writes the parser."""
+        return "PerikopeNodeParser"
+
+    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        return [made for node in nodes for made in self._nodes_of(node)]
+
+    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
+        """The nodes as they are: they have their characters, metadata and relationships already."""
+        return nodes
+
+    def _nodes_of(self, node: BaseNode) -> list[BaseNode]:
+        document = _perikope_document(node, self.format)
+        source = RelatedNodeInfo(node_id=node.node_id)
+        sections = [span for span in document.of_kind(tree.Kind.SECTION) if document.text_of(span).strip()]
+        nodes: dict[int, TextNode] = {}
+        for span in sections:
+            start, end = document.spans.start[span], document.spans.end[span]
+            facts = {"document": document.id, "section": _title_of(document, span)}
+            name = f"{encode(document.id)}#section-{span}"
+            nodes[span] = _node(name, document.text_of(span), facts, start, end, {NodeRelationship.SOURCE: source})
+            if (around := _section_around(document, span, nodes)) is not None:
+                _connect(nodes[around], nodes[span])
+        chunks = chunks_of(document, budget=self.budget, tokens=self.tokens or count_tokens, join=self.join)
+        leaves = [_chunk_node(chunk, chunk.text, source) for chunk in chunks]
+        for number, (chunk, leaf) in enumerate(zip(chunks, leaves, strict=True)):
+            _connect(nodes[_innermost(document, sections, chunk)], leaf)
+            if number:
+                leaf.relationships[NodeRelationship.PREVIOUS] = leaves[number - 1].as_related_node_info()
+                leaves[number - 1].relationships[NodeRelationship.NEXT] = leaf.as_related_node_info()
+        if self.include_metadata:
+            for made in (*nodes.values(), *leaves):
+                _inherit(node, made)
+        return [*nodes.values(), *leaves]
+
+
+def as_llamaindex(chunks: Iterable[Chunk]) -> Iterator[TextNode]:
+    """Yield chunks (`perikope.split`) as nodes of LlamaIndex. The text begins with the heading path.
+
+    PREVIOUS and NEXT are the neighbours of a chunk, and SOURCE is its document.
+    """
+    for chunk in chunks:
+        node = _chunk_node(chunk, chunk.content, RelatedNodeInfo(node_id=chunk.document))
+        for relation, id in ((NodeRelationship.PREVIOUS, chunk.before), (NodeRelationship.NEXT, chunk.after)):
+            if id:
+                node.relationships[relation] = RelatedNodeInfo(node_id=id)
+        node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
+        yield node
+
+
+def _chunk_node(chunk: Chunk, text: str, source: RelatedNodeInfo) -> TextNode:
+    facts = {
+        "document": chunk.document, "title": chunk.title, "path": " › ".join(chunk.path), "passages": list(chunk.passages),
+        "citation": chunk.citation, "part": chunk.part, "language": chunk.language, "source": chunk.source,
+    }  # fmt: skip
+    place = {"place": asdict(chunk.place)} if chunk.place is not None else {}
+    metadata = {**dict(flat(chunk.metadata)), **facts, **place}
+    return _node(chunk.id, text, metadata, chunk.start, chunk.end, {NodeRelationship.SOURCE: source})
+
+
+def _node(id: str, text: str, metadata: dict[str, Any], start: int, end: int, relationships: dict[Any, Any]) -> TextNode:
+    hidden = [name for name in metadata if name != SHOWN]
+    return TextNode(
+        id_=id, text=text, metadata=metadata, excluded_embed_metadata_keys=hidden, excluded_llm_metadata_keys=list(hidden),
+        start_char_idx=start, end_char_idx=end, relationships=dict(relationships),
+    )  # fmt: skip
+
+
+def _inherit(document: BaseNode, node: TextNode) -> None:
+    """Give a node the metadata of its document. What the document hides, the node hides too."""
+    node.metadata = {**{name: value for name, value in document.metadata.items() if name != TREE}, **node.metadata}
+    shown = {SHOWN} & node.metadata.keys()
+    for keys in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        hidden = {*getattr(document, keys), *getattr(node, keys)} - shown
+        setattr(node, keys, sorted(hidden & node.metadata.keys()))
+
+
+def _connect(parent: TextNode, child: TextNode) -> None:
+    parent.relationships[NodeRelationship.CHILD] = [*(parent.child_nodes or []), RelatedNodeInfo(node_id=child.node_id)]
+    child.relationships[NodeRelationship.PARENT] = RelatedNodeInfo(node_id=parent.node_id)
+
+
+def _section_around(document: tree.Document, span: int, known: dict[int, TextNode]) -> int | None:
+    """The nearest section around a section that has a node."""
+    while (span := document.spans.parent[span]) >= 0:
+        if span in known:
+            return span
+    return None
+
+
+def _innermost(document: tree.Document, sections: Sequence[int], chunk: Chunk) -> int:
+    """The last section in reading order that contains a chunk, which is the innermost one."""
+    spans = document.spans
+    return max(span for span in sections if spans.start[span] <= chunk.start and chunk.end <= spans.end[span])
+
+
+def _title_of(document: tree.Document, section: int) -> str:
+    titles = (document.text_of(span) for span in document.of_kind(tree.Kind.TITLE) if document.spans.parent[span] == section)
+    return next(titles, "")
+
+
+def _tree_facts(document: tree.Document) -> dict[str, Any]:
+    """The tree of a document as values for JSON."""
+    columns = {name: getattr(document.spans, name).tolist() for name in document.spans.__slots__}
+    return {"spans": columns, "labels": list(document.labels), "span_ids": {str(span): id for span, id in document.span_ids.items()}}
+
+
+def _perikope_document(node: BaseNode, format: str) -> tree.Document:
+    """The perikope document of a LlamaIndex document."""
+    text = node.get_content(metadata_mode="none")  # type: ignore[arg-type]
+    facts = node.metadata.get(TREE)
+    if facts is None:
+        found = list(documents(Source("", node.node_id, format=format, content=text.encode("utf-8", "replace"))))
+        if len(found) != 1:
+            raise UsageError(f"the text of a node must be one document of the format {format}, not {len(found)}")
+        return found[0]
+    try:
+        types = {name: getattr(tree.Spans(), name).typecode for name in tree.Spans.__slots__}
+        spans = tree.Spans(**{name: array(types[name], facts["spans"][name]) for name in types})
+        ids = {int(span): str(id) for span, id in facts["span_ids"].items()}
+        return tree.Document(node.node_id, text, spans, tuple(facts["labels"]), span_ids=ids, source=node.metadata.get("source", ""))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError(f"the metadata field {TREE} is not one that PerikopeReader has written; read the files again") from None

@@ -1,0 +1,105 @@
+"""The retriever, the reader and the node parser of LlamaIndex, with the library itself."""
+
+import asyncio
+import json
+
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core.node_parser import get_leaf_nodes, get_root_nodes
+from llama_index.core.schema import Document, MetadataMode, NodeRelationship, TextNode
+
+import perikope as pk
+from perikope.adapters.llamaindex import PerikopeIndexRetriever, PerikopeNodeParser, PerikopeReader, as_llamaindex
+from perikope.core.errors import UsageError
+from tests.adapters.conftest import DOCUMENTS, QUERY
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS))
+    return path
+
+
+def test_nodes_are_the_hits_of_a_search(folder, address):
+    hits = list(pk.Index.open(folder).search(QUERY, k=3))
+    for index in (folder, address, pk.Index.open(folder)):
+        retriever = PerikopeIndexRetriever(index, k=3, reasons=True)
+        found = retriever.retrieve(QUERY)
+        assert [(node.node_id, node.text, node.score) for node in found] == [(hit.name, hit.text, hit.score) for hit in hits]
+        assert found[0].metadata["rank"] == 1
+        assert found[0].metadata["reasons"]
+        assert found[0].node.source_node.node_id == hits[0].document
+        assert found[0].get_content(MetadataMode.LLM).startswith("path: KX-200 heat pump › Care › Descaling")
+        assert [node.node_id for node in asyncio.run(retriever.aretrieve(QUERY))] == [hit.name for hit in hits]
+        assert retriever.retrieve("zebra") == []
+        assert TextNode.from_json(found[0].node.to_json()) == found[0].node
+
+
+def test_filters_and_mistakes(folder):
+    assert {node.metadata["document"] for node in PerikopeIndexRetriever(folder, filter="year<2018").retrieve(QUERY)} == {"lv40", "faq"}
+    with pytest.raises(UsageError, match="unknown option"):
+        PerikopeIndexRetriever(folder, top_k=3)
+
+
+def tree_of(nodes):
+    """Each node by id, after a check that PARENT and CHILD agree."""
+    by_id = {node.node_id: node for node in nodes}
+    assert len(by_id) == len(nodes)
+    for node in nodes:
+        for child in node.child_nodes or []:
+            assert by_id[child.node_id].parent_node.node_id == node.node_id
+        if node.parent_node is not None:
+            assert node.node_id in {child.node_id for child in by_id[node.parent_node.node_id].child_nodes}
+    return by_id
+
+
+def test_section_trees_survive_as_relationships(path):
+    read = PerikopeReader().load_data(path)
+    assert [document.doc_id for document in read] == ["kx 200", "lv40", "faq"]
+    nodes = PerikopeNodeParser(budget=12).get_nodes_from_documents(read)
+    by_id = tree_of(nodes)
+    assert PerikopeNodeParser(budget=12).get_nodes_from_documents(read) == nodes, "documents do not change"
+    assert len(get_root_nodes(nodes)) == 3, "one root per document"
+    leaves = get_leaf_nodes(nodes)
+    chunks = list(pk.split(path, budget=12))
+    assert [(leaf.node_id, leaf.text) for leaf in leaves] == [(chunk.id, chunk.text) for chunk in chunks]
+    often = next(leaf for leaf in leaves if "three months" in leaf.text)
+    above = []
+    node = often
+    while node.parent_node is not None:
+        node = by_id[node.parent_node.node_id]
+        above.append(node.metadata["section"])
+    assert above == ["Descaling", "Care", "KX-200 heat pump"]
+    assert often.metadata["year"] == 2020
+    assert often.ref_doc_id == "kx 200"
+    ids = [chunk.id for chunk in chunks]
+    assert often.relationships[NodeRelationship.NEXT].node_id == ids[ids.index(often.node_id) + 1]
+    assert often.get_content(MetadataMode.EMBED) == "path: KX-200 heat pump › Care › Descaling\n\n" + often.text
+    for document in read:
+        for leaf in leaves:
+            if leaf.ref_doc_id == document.doc_id:
+                assert document.text[leaf.start_char_idx : leaf.end_char_idx] == leaf.text
+
+
+def test_other_documents_are_parsed_by_format():
+    text = "# Pump\n\nIntro.\n\n## Care\n\nWash it.\n\n## Use\n\nPress start.\n"
+    nodes = PerikopeNodeParser().get_nodes_from_documents([Document(text=text, doc_id="m")])
+    tree_of(nodes)
+    assert [leaf.metadata["path"] for leaf in get_leaf_nodes(nodes)] == ["Pump", "Pump › Care", "Pump › Use"]
+    again = PerikopeNodeParser.from_dict(PerikopeNodeParser(budget=50).to_dict())
+    assert (again.budget, again.format) == (50, "markdown")
+    with pytest.raises(UsageError, match="read the files again"):
+        PerikopeNodeParser().get_nodes_from_documents([Document(text="x", metadata={"perikope_tree": {"spans": 3}})])
+
+
+def test_chunks_become_nodes(path):
+    chunks = list(pk.split(path))
+    nodes = list(as_llamaindex(chunks))
+    assert [(node.node_id, node.get_content(MetadataMode.EMBED)) for node in nodes] == [(chunk.id, chunk.content) for chunk in chunks]
+    assert nodes[1].prev_node.node_id == chunks[0].id
+    assert nodes[0].prev_node is None
