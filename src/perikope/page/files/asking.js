@@ -28,7 +28,7 @@ export const LIMITS = { class: "code_filter", date: "date_limit", family: "famil
  * @param {Reading} reading
  * @returns {Record<string, unknown>}
  */
-function asked(state, reading) {
+export function asked(state, reading) {
   const names = reading.kind === "patent" || reading.kind === "claims" ? state.unlimited.split(",") : [];
   const off = Object.entries(LIMITS).filter(([name]) => names.includes(name)).map(([, option]) => [option, false]);
   return { ...reading.options, ...Object.fromEntries(off) };
@@ -118,7 +118,7 @@ export function frequentValues(api, field) {
  * @param {string} model
  * @param {string} passage the name of the passage
  * @param {AbortSignal} signal
- * @returns {Promise<import("./score-bar.js").Reasons>}
+ * @returns {Promise<import("./reasons.js").Reasons>}
  */
 export function reasonsOf(api, state, reading, model, passage, signal) {
   return api.ask("reasons", { ...asked(state, reading), model, filter: list(state.filters), passage }, signal);

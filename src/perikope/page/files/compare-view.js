@@ -6,12 +6,12 @@ import { fill, GIVEN, h, svg } from "./dom.js";
 import { excerpt } from "./excerpt.js";
 import { percent, score } from "./format.js";
 import { nameOf, reasonsByName } from "./search.js";
-import { sharesOf } from "./score-bar.js";
+import { sharesOf } from "./reasons.js";
 import { marked, printable } from "./shown.js";
 import { t } from "./texts.js";
 
 /** @typedef {import("./search.js").Hit} Hit */
-/** @typedef {import("./score-bar.js").Reasons} Reasons */
+/** @typedef {import("./reasons.js").Reasons} Reasons */
 /** @typedef {{model: string, hits: Hit[], reasons: Map<string, Reasons>, rankOf: Map<string, number>}} Ranking */
 
 /** The number of hits per model that are shown, and that ranks are known of. */
@@ -145,7 +145,7 @@ export class CompareView extends HTMLElement {
   #why(own, other, moved) {
     if (!own || !other || !moved) return "";
     const [here, there] = [own, other].map(({ parts }) => new Map(sharesOf(parts).map(({ origin, share }) => [origin, share])));
-    const gain = (/** @type {import("./score-bar.js").Origin} */ origin) => Math.sign(moved) * ((here.get(origin) ?? 0) - (there.get(origin) ?? 0));
+    const gain = (/** @type {import("./reasons.js").Origin} */ origin) => Math.sign(moved) * ((here.get(origin) ?? 0) - (there.get(origin) ?? 0));
     const [first] = [...new Set([...here.keys(), ...there.keys()])].sort((one, another) => gain(another) - gain(one));
     if (!first || gain(first) < 0.02) return "";
     return ` · ${t.compare.because(t.origins[first], percent(here.get(first) ?? 0), percent(there.get(first) ?? 0))}`;

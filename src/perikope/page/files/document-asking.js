@@ -3,20 +3,9 @@
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./state.js").State} State */
 
-/** @typedef {{kind: string, document?: string}} Reading how the server reads the query: `words`, `boolean`, `patent`, `claims` … */
+/** @typedef {import("./asking.js").Reading} Reading */
 
-/**
- * The options that say what is searched for.
- *
- * @param {State} state @param {Reading} [reading]
- * @returns {Record<string, unknown>}
- */
-function asked(state, reading) {
-  const query = state.query.trim();
-  if (reading?.kind === "patent") return { patent: reading.document || query };
-  if (reading?.kind === "claims") return { claims: query };
-  return reading?.kind === "boolean" ? { query, syntax: "boolean" } : { query };
-}
+import { asked } from "./asking.js";
 
 /** The number of places of a landscape: about one per two pixels of a large screen. */
 const BINS = 400;
@@ -44,7 +33,7 @@ export function askOutline(api, document, signal) {
  * @returns {Promise<import("./types.js").Landscape>}
  */
 export function askLandscape(api, state, reading, sigma, signal) {
-  return api.ask("landscape", { ...asked(state, reading), document: state.document, bins: BINS, sigma }, signal);
+  return api.ask("landscape", { ...(reading?.options ?? { query: state.query.trim() }), document: state.document, bins: BINS, sigma }, signal);
 }
 
 /**
@@ -79,5 +68,6 @@ export function askReasons(api, state, reading, signal) {
 
 /** @param {State} state @param {Reading | undefined} reading */
 function scored(state, reading) {
-  return { ...asked(state, reading), passage: state.explained, model: state.model, filter: state.filters.length ? [...state.filters] : undefined };
+  const what = reading ? asked(state, reading) : { query: state.query.trim() };
+  return { ...what, passage: state.explained, model: state.model, filter: state.filters.length ? [...state.filters] : undefined };
 }

@@ -25,7 +25,7 @@ export class DocumentPage extends HTMLElement {
   store;
   /** @type {import("./api.js").Api} */
   api;
-  /** The search of the page, which knows how the query is read. @type {{reading: import("./document-asking.js").Reading} | undefined} */
+  /** The search of the page, which knows how the query is read. @type {{read(): Promise<import("./document-asking.js").Reading>} | undefined} */
   search;
   /** What the index contains, and whether the server shows files. @type {import("./types.js").IndexSummary | undefined} */
   summary;
@@ -114,7 +114,7 @@ export class DocumentPage extends HTMLElement {
       if (isNew) this.#arrive(around);
       else this.#text.element(around)?.scrollIntoView({ block: "start" });
       const hits = this.#text.hits.map(({ text, hit }) => view.texts[text].start + view.texts[text].highlights[hit][0]);
-      const landscape = hits.length ? askLandscape(this.api, state, this.search?.reading, reachIn(view), signal).catch(() => null) : null;
+      const landscape = hits.length ? this.#influence(state, view, signal).catch(() => null) : null;
       const tree = await outline;
       if (signal.aborted) return;
       this.#outline.show(tree, hits);
@@ -181,6 +181,11 @@ export class DocumentPage extends HTMLElement {
     this.#goTo(hits[this.#hit].text, { hit: hits[this.#hit].hit, replace: true });
     this.#at = hits[this.#hit].text;
     this.#showSteps();
+  }
+
+  /** @param {State} state @param {import("./types.js").DocumentView} view @param {AbortSignal} signal */
+  async #influence(state, view, signal) {
+    return askLandscape(this.api, state, await this.search?.read(), reachIn(view), signal);
   }
 
   #showSteps() {

@@ -22,7 +22,7 @@ export class ExplanationView extends HTMLElement {
   store;
   /** @type {import("./api.js").Api} */
   api;
-  /** The search of the page, which knows how the query is read. @type {{reading: import("./document-asking.js").Reading} | undefined} */
+  /** The search of the page, which knows how the query is read. @type {{read(): Promise<import("./document-asking.js").Reading>} | undefined} */
   search;
   #changed = (/** @type {Event} */ event) => this.#update(/** @type {CustomEvent} */ (event).detail.before);
   /** @type {AbortController | null} */
@@ -52,10 +52,10 @@ export class ExplanationView extends HTMLElement {
   /** @param {State} state @param {AbortSignal} signal @param {boolean} isNew */
   async #show(state, signal, isNew) {
     const [id] = splitName(state.explained);
-    const reading = this.search?.reading;
     this.setAttribute("aria-busy", "true");
     if (isNew) fill(this, h("p", { class: "waiting" }, t.explanation.waiting));
     try {
+      const reading = await this.search?.read();
       const [explained, reasons, passage, tree] = await Promise.all([askExplanation(this.api, state, reading, signal), askReasons(this.api, state, reading, signal),
         askPassage(this.api, state.explained, signal), askOutline(this.api, id, signal)]);
       const flow = /** @type {import("./flow-drawing.js").FlowDrawing} */ (document.createElement("pk-flow"));

@@ -13,7 +13,7 @@ import { t } from "./texts.js";
 import "./score-bar.js";
 
 /** @typedef {import("./search.js").Hit} Hit */
-/** @typedef {import("./score-bar.js").Reasons} Reasons */
+/** @typedef {import("./reasons.js").Reasons} Reasons */
 
 /** The number of characters of a passage that are shown at first. */
 const SHOWN = 520;

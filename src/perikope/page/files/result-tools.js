@@ -8,7 +8,7 @@ import { readCondition } from "./conditions.js";
 import { printable } from "./shown.js";
 import { t } from "./texts.js";
 
-/** @typedef {import("./score-bar.js").Origin} Origin */
+/** @typedef {import("./reasons.js").Origin} Origin */
 
 const FORMATS = /** @type {const} */ (["csv", "xlsx", "json", "ris"]);
 

@@ -2,35 +2,13 @@
 
 import { fill, h } from "./dom.js";
 import { percent, score } from "./format.js";
+import { sharesOf } from "./reasons.js";
 import { t } from "./texts.js";
 
-/** @typedef {keyof typeof import("./texts/en.js").default["origins"]} Origin */
+/** @typedef {import("./reasons.js").Part} Part */
 
-/**
- * A part of a score: the sum of all values that come from texts of one origin.
- *
- * @typedef {object} Part
- * @property {Origin} origin
- * @property {number} value
- * @property {Record<string, number>} words the value of each word of the query in this part
- */
-
-/** @typedef {{score: number, parts: Part[]}} Reasons */
-
-/**
- * The share of each origin in a score, largest first. The sizes of parts are compared, since a part may be negative.
- *
- * @param {readonly Part[]} parts
- * @returns {{origin: Origin, share: number, isNegative: boolean}[]}
- */
-export function sharesOf(parts) {
-  const whole = parts.reduce((sum, part) => sum + Math.abs(part.value), 0);
-  if (!whole) return [];
-  return parts
-    .map((part) => ({ origin: part.origin, share: Math.abs(part.value) / whole, isNegative: part.value < 0 }))
-    .filter(({ share }) => share >= 0.005)
-    .sort((one, other) => other.share - one.share);
-}
+/** Shares below this are not drawn. */
+const DRAWN = 0.005;
 
 /** `parts` is the score by origin, `best` the largest score of the list: the bar is as long as the score is large. */
 export class ScoreBar extends HTMLElement {
@@ -49,14 +27,14 @@ export class ScoreBar extends HTMLElement {
   }
 
   #render() {
-    const shares = sharesOf(this.#parts);
+    const shares = sharesOf(this.#parts).filter(({ share }) => share >= DRAWN);
     this.hidden = !shares.length;
     if (this.hidden) return;
     const total = this.#parts.reduce((sum, part) => sum + part.value, 0);
     const length = this.best > 0 && total > 0 ? Math.max(total / this.best, 0.04) : 1;
     const named = shares.map(({ origin, share }) => `${t.origins[origin]} ${percent(share)}`);
-    const pieces = shares.map(({ origin, share, isNegative }) => {
-      const piece = h("span", { class: isNegative ? "piece negative" : "piece" });
+    const pieces = shares.map(({ origin, share, value }) => {
+      const piece = h("span", { class: value < 0 ? "piece negative" : "piece" });
       piece.style.setProperty("flex-grow", String(share));
       piece.style.setProperty("--color", `var(--${origin})`);
       return piece;

@@ -6,7 +6,7 @@ import { passageName } from "./names.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./asking.js").Reading} Reading */
-/** @typedef {import("./score-bar.js").Reasons} Reasons */
+/** @typedef {import("./reasons.js").Reasons} Reasons */
 
 /** @typedef {import("./types.js").Hit} Hit */
 
