@@ -67,6 +67,7 @@ export class CompareView extends HTMLElement {
       this.#render(this.#rankings);
       await this.#explainMissing(this.#rankings);
     } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return;  // the comparison was ended
       if (!(error instanceof ApiError)) throw error;
       this.#status.textContent = printable(error.message);
     } finally {
