@@ -180,7 +180,7 @@ def test_mistakes_in_input_leave_nothing_behind(files, tmp_path, capsys):
     index_fails(good + '{"title": "x"}', "bad.jsonl:2: the document has no id")
     index_fails(good + '{"id": "d9", "passages": []}', "bad.jsonl:2: document 'd9' is empty")
     index_fails(good + good, "document 'd1' is given twice", "--duplicates", "error")
-    index_fails(good, "unknown format 'pdf'", "--format", "pdf")
+    index_fails(good, "unknown format 'djvu'", "--format", "djvu")
     index_fails(good, "unknown stemmer", "--stemmer", "lovins")
     index_fails(good, "words:0", "--segment", "words:0")
     index_fails(good, "cannot read the list of stop words", "--stopwords", "nowhere.txt")
