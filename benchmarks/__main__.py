@@ -9,6 +9,7 @@ python -m benchmarks identical --before PYTHON   whether both write the same run
 python -m benchmarks cost INDEX TOPICS   CPU time per query of the default and of other models, as ratios
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks serving INDEX TOPICS        throughput and latency of `perikope serve`
+python -m benchmarks page INDEX TOPICS           how fast the page is in a browser
 python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks pages               conditionalqa from PDF and from JSON Lines; `--pdf FILE …`: time per page
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
@@ -42,6 +43,7 @@ LARGE = (
     "adapting",
     "serving",
     "zero_shot",
+    "page",
     "pages",
 )
 
