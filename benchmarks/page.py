@@ -28,7 +28,22 @@ MANUAL = "manual.md"
 SLIDER = "#parameter-titles"
 MOVES = [round(0.05 + 0.9 * step / 19, 3) for step in range(20)]
 WORDS = (
-    "pump rotor magnet coupling shaft seal water heater condenser lime descaling valve pressure sensor housing of the a in and to".split()
+    "pump",
+    "rotor",
+    "magnet",
+    "shaft",
+    "seal",
+    "water",
+    "heater",
+    "lime",
+    "descaling",
+    "valve",
+    "pressure",
+    "of",
+    "the",
+    "a",
+    "in",
+    "to",
 )
 
 PAINTED = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));"

@@ -52,8 +52,9 @@ def check(document: Document) -> None:
     check_tree(document)
     describe(document)
     for place in document.places.values():
-        assert place.path.startswith("/")
+        assert place.path.startswith("/") or (not place.path and place.page > 0)
         assert 0 <= place.start <= place.end
+        assert len(place.box) in (0, 4)
 
 
 def _formats() -> list[Target]:

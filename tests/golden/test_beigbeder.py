@@ -89,6 +89,8 @@ def test_explanation(index, capsys):
     with pytest.raises(SystemExit):
         cli.main(["explain", str(index), "composer AND museum", FIRST, "--syntax", "boolean", "--model", f"prox_hw(k=7,{WEIGHTS})"])
     shown = capsys.readouterr().out
+    first, _, shown = shown.partition("\n")
+    assert first == "from: passage 100 % ('composer', 'museum')"
     assert shown.startswith("0.0750  mean influence of the query  [0.0417 × …]\n  1.8000  influence added up over 24 tokens")
     assert "1.4000  weight of <b>" in shown
     assert "'composer' at 15 in <p>, 3 away" in shown
