@@ -30,10 +30,12 @@ class _LargeAnswers(PoolHere):
 @pytest.fixture(scope="module")
 def hurried(index: Path) -> Iterator[LiveServer]:
     """A server that gives clients little time."""
+    from perikope.server.served import ServedIndex, ServedIndexes
     from perikope.server.settings import ServerSettings
 
     settings = {"client_timeout": SECONDS, "max_connections": 30, "cache": 0}
-    with LiveServer({"small": index}, pool=_LargeAnswers({"small": str(index)}, ServerSettings.of(settings)), **settings) as server:
+    served = ServedIndexes({"small": ServedIndex("small", index)})
+    with LiveServer({"small": index}, pool=_LargeAnswers(served, ServerSettings.of(settings)), **settings) as server:
         yield server
 
 

@@ -263,7 +263,7 @@ def passage(index: Index, given: GivenOptions) -> PassageView:
 class OriginalRequest(Options):
     """A passage whose file is read."""
 
-    passage: str = option("", Text(), "The name of the passage: document#passage, or the id of a document.")
+    passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
 
 
 @operation("original", OriginalRequest, OriginalLines, example={"passage": PASSAGE}, methods=("GET",))

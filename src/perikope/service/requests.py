@@ -100,7 +100,8 @@ def naming_options(given: GivenOptions) -> Iterator[None]:
         named = [name for name, value in values.items() if any(repr(text) in str(error) for text in _texts(value))]
         if len(named) != 1 or _names(str(error), named[0]):
             raise
-        raise type(error)(f"{named[0]}: {error}") from None
+        error.args = (f"{named[0]}: {error}",)  # the same error, with all that it knows, such as the place in a query
+        raise
 
 
 def _texts(value: Any) -> list[str]:

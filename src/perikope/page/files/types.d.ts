@@ -744,7 +744,7 @@ export interface Requests {
   };
   /** The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals. */
   "original": {
-    /** The name of the passage: document#passage, or the id of a document. */
+    /** The name of the passage: document#passage, as in the hits of a search. */
     passage?: string;
   };
   /** The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1. */
