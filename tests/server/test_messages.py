@@ -36,7 +36,7 @@ def test_refusals_name_the_option(operation: Any, live: LiveServer) -> None:
                 given = {**needed, option: value}
                 path = f"/indexes/small/{operation.name}".rstrip("/")
                 answer = client.post(path, json=given) if "POST" in operation.methods else client.get(path, params=given)
-                # A condition may leave out the document of the passage, which is then the problem. Files are not shown here.
+                # A condition may leave out the document of the passage. Files are not shown by this server.
                 is_other = "was not fetched" in answer.text or "does not show the files" in answer.text
                 if answer.status_code != 200 and not is_other:
                     assert re.search(rf"\b{option}\b", answer.json()["detail"]), (given, answer.text)

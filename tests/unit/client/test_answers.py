@@ -27,6 +27,7 @@ HIT = {
 FOUND = {
     "generation": 3, "fingerprint": "f", "model": "bm25", "hits": [HIT], "documents": [], "facets": {}, "notes": [], "warnings": [],
     "suggestions": SUGGESTIONS,
+    "reasons": [],
 }  # fmt: skip
 JSON, PROBLEM = {"content-type": "application/json"}, {"content-type": "application/problem+json"}
 SECRET = "s3cret-t0ken-that-nobody-may-see"
