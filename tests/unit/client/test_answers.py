@@ -22,7 +22,7 @@ SUGGESTIONS = {"words": {}, "query": ""}
 HIT = {
     "rank": 1, "score": 0.1, "document": "d", "passage": "@1", "title": "", "path": ["T"], "text": "pump", "highlights": [[0, 4]],
     "part": "", "tag": "p", "language": "en", "before": "", "after": "", "start": 0, "end": 4, "metadata": {"n": 10**30}, "source": "",
-    "place": {"path": "/p[1]", "start": 0, "end": 4}, "citation": "",
+    "place": {"path": "/p[1]", "start": 0, "end": 4, "page": 0, "box": []}, "citation": "",
 }  # fmt: skip
 FOUND = {
     "generation": 3, "fingerprint": "f", "model": "bm25", "hits": [HIT], "documents": [], "facets": {}, "notes": [], "warnings": [],

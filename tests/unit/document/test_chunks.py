@@ -93,7 +93,7 @@ def test_place_and_citation_are_those_of_the_first_passage():
     builder.places[number] = Place("/p[1]", 3, 7)
     (chunk,) = chunks_of(builder.build())
     assert (chunk.citation, chunk.place) == ("EP 1 A1 [0001]", Place("/p[1]", 3, 7))
-    assert chunk.to_dict()["place"] == {"path": "/p[1]", "start": 3, "end": 7}
+    assert chunk.to_dict()["place"] == {"path": "/p[1]", "start": 3, "end": 7, "page": 0, "box": ()}
 
 
 def test_a_budget_must_be_a_whole_number():

@@ -31,7 +31,7 @@ def test_many_occurrences_are_explained_by_the_largest_and_the_rest(index, kerne
     weight, area = pump.children
     assert pump.label == "'pump' in the document"
     assert [child.operation for child in area.children] == ["fact"] * 6
-    assert area.children[-1].label == "the other 4 occurrences"
+    assert area.children[-1].label == "the other 4 occurrences outside"
     assert rotor.children[1].label == "area of 1×, in 21 points"
     assert f"at {unit}" in area.children[0].label
     values = [child.value for child in area.children[:-1]]
