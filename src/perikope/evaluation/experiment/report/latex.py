@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from perikope.evaluation.experiment.extras import ExtraFigure, Figure
 from perikope.evaluation.experiment.report.extra_figures import figure_files
@@ -33,6 +33,9 @@ _ESCAPED = {
 
 _KNOWN = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĄąĆćČčĎďĘęĚěĞğİıŁłŃńŇňŐőŒœŘřŚśŞşŠšŤťŮůŰűŸŹźŻżŽž")
 """Letters outside ASCII that the T1 fonts of every LaTeX distribution have."""
+
+FLOATS = 12
+"""The number of tables and figures after which all of them are placed; LaTeX keeps at least 18 waiting."""
 
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -100,6 +103,7 @@ def latex_report(findings: Findings) -> str:
         rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
         blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", escape(extra.head), *map(_name, extra.columns)], rows)]
     blocks += [_figure(drawn, file) for drawn, file in zip(findings.figures, figure_files(findings.figures), strict=True)]
+    blocks = list(_with_page_breaks(blocks))
     # Tables float. Without a page break, the following text would appear between them.
     blocks.append(r"\clearpage")
     for table in shown:
@@ -108,6 +112,17 @@ def latex_report(findings: Findings) -> str:
         facts = ((escape(name), [breakable(value)] if clean(value) else []) for name, value in outcome.facts.items())
         blocks += [r"\section*{What the figures depend on}", _described(facts)]
     return "\n\n".join(blocks) + "\n\n\\end{document}\n"
+
+
+def _with_page_breaks(blocks: Iterable[str]) -> Iterator[str]:
+    """The blocks of a report. LaTeX has room for few floats that wait for a page, so pages end after some of them."""
+    floats = 0
+    for block in blocks:
+        yield block
+        floats += block.startswith((r"\begin{table}", r"\begin{figure}"))
+        if floats == FLOATS:
+            yield r"\clearpage"
+            floats = 0
 
 
 def _name(name: str) -> str:
