@@ -109,7 +109,7 @@ def test_the_spreadsheet_has_texts_only_as_texts(saved, hits):
     with zipfile.ZipFile(io.BytesIO(saved("xlsx"))) as archive:
         assert archive.testzip() is None
         trees = {name: etree.fromstring(archive.read(name)) for name in archive.namelist()}
-    sheet = trees["sheet.xml"]
+    sheet = trees["xl/sheet.xml"]
     assert sheet.findall(f".//{SHEET}f") == []
     rows = [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{SHEET}row")]
     assert rows[0] == _cells(csv_file(hits).decode())[0]
@@ -125,7 +125,7 @@ def test_a_text_that_is_too_long_for_a_cell_is_cut(saved, hits):
 
     long = [replace(hits[0], text="😀" * 20_000)]
     with zipfile.ZipFile(io.BytesIO(saved("xlsx", long))) as archive:
-        sheet = etree.fromstring(archive.read("sheet.xml"))
+        sheet = etree.fromstring(archive.read("xl/sheet.xml"))
     text = next(text for text in sheet.itertext() if text.startswith("😀"))
     assert text.endswith("😀…")
     assert len(text.encode("utf-16-le")) // 2 <= 32_767
@@ -142,3 +142,10 @@ def test_json_has_the_hits(saved, hits):
 def test_ris_is_that_of_the_command_line(saved, hits):
     # A mark of the order of bytes is white space for JavaScript only.
     assert saved("ris").decode() == ris_file(hits).decode().replace("\ufeff", "")
+
+
+def test_the_spreadsheet_opens_in_another_program(saved, hits):
+    openpyxl = pytest.importorskip("openpyxl")
+    sheet = openpyxl.load_workbook(io.BytesIO(saved("xlsx"))).active
+    assert sheet.max_row == len(hits) + 1
+    assert [cell.value for cell in sheet[1]] == _cells(csv_file(hits).decode())[0]

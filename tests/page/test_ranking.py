@@ -123,7 +123,7 @@ def test_two_models_side_by_side(visit, demo):
         for name, text in zip(own[:12], side.locator(".move").all_text_contents(), strict=True):
             moved = other.index(name) - own.index(name) if name in other else None
             if moved is None:
-                assert "beyond rank 60" in text
+                assert ("beyond rank 60" if len(other) >= 60 else "does not find it") in text
             elif moved == 0:
                 assert "same rank" in text
             else:

@@ -106,7 +106,7 @@ export class CompareView extends HTMLElement {
     const shown = rankings.map((ranking) => ranking.hits.slice(0, SHOWN));
     const names = shown.map((hits) => new Set(hits.map(nameOf)));
     const common = [...names[0]].filter((name) => names[1].has(name)).length;
-    this.#status.textContent = t.compare.common(common, SHOWN);
+    this.#status.textContent = t.compare.common(common, Math.min(SHOWN, ...rankings.map(({ hits }) => hits.length)));
     for (const [side, ranking] of rankings.entries()) {
       this.#heads[side].textContent = ranking.model;
       fill(this.#sides[side], shown[side].map((hit) => this.#item(hit, ranking, rankings[1 - side], side)));
@@ -131,7 +131,7 @@ export class CompareView extends HTMLElement {
       bar,
       h("p", { class: "move" },
         there === undefined ? h("strong", { class: "up" }, "▲") : moved ? h("strong", { class: moved > 0 ? "up" : "down" }, `${moved > 0 ? "▲" : "▼"} ${Math.abs(moved)}`) : null, " ",
-        there === undefined ? t.compare.beyond(KNOWN) : moved ? t.compare.rank(there) : t.compare.same,
+        there === undefined ? other.hits.length < KNOWN ? t.compare.notFound : t.compare.beyond(KNOWN) : moved ? t.compare.rank(there) : t.compare.same,
         this.#why(own.reasons.get(name), other.reasons.get(name), there === undefined ? 1 : moved)),
       h("span", { class: "unseen" }, side === 0 ? t.models.left : t.models.right));
   }

@@ -202,12 +202,13 @@ export class DocumentPage extends HTMLElement {
     else if (["explain", "keep", "discard", "cite"].includes(name)) this.#act(name);
   }
 
-  /** Do something with the passage that has the tools, or the first one in the window. @param {string} name */
+  /** Do something with the passage that has the tools, the current one, or the first one in the window. @param {string} name */
   #act(name) {
     const { view } = this.#text;
     if (!view) return;
     const near = this.#tools.closest("[data-text]");
-    const from = near instanceof HTMLElement ? Number(near.dataset.text) : this.#text.visible(this.header)[0];
+    const [first, last] = this.#text.visible(this.header);
+    const from = near instanceof HTMLElement ? Number(near.dataset.text) : this.#at >= first && this.#at <= last ? this.#at : first;
     const number = view.texts.findIndex(({ kind }, at) => at >= from && kind === "passage");
     if (number < 0) return;
     const { id, text, citation, part, tag, language, start, end, highlights } = view.texts[number];
@@ -261,6 +262,8 @@ export class DocumentPage extends HTMLElement {
   #offer(where) {
     const passage = where instanceof Element ? where.closest(".text.is-passage") : null;
     if (passage && this.#tools.parentNode !== passage) passage.append(this.#tools);
+    // A row of a table has no room for tools, and those of another passage must not act for it.
+    else if (!passage && where instanceof Element && where.closest("[data-text]")) this.#tools.remove();
     const [explain, , , original] = this.#tools.querySelectorAll("button");
     explain.hidden = !this.store.state.query.trim();
     original.hidden = !this.summary?.originals;

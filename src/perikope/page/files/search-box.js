@@ -82,13 +82,15 @@ export class SearchBox extends HTMLElement {
     this.#complete();
   }
 
-  /** @param {boolean} replace */
+  /** Search for the text of the box; returns false if it is the same as before. @param {boolean} replace */
   #go(replace) {
     clearTimeout(this.#timer);
     this.#timer = 0;
     this.#isNew = false;
     const query = this.#box.value.trim();
     if (query !== this.store.state.query) this.store.change({ query, document: "", passage: "", explained: "" }, { replace });
+    else return false;
+    return true;
   }
 
   #empty() {
@@ -175,7 +177,8 @@ export class SearchBox extends HTMLElement {
       event.preventDefault();
       if (isOpen && this.#chosen >= 0) return this.#take(this.#chosen);
       this.#hideList();
-      this.#go(!this.#isNew);
+      // The same text is asked again, since the index may have changed.
+      if (!this.#go(!this.#isNew)) this.search.run();
       this.#isNew = true;
     } else if (isOpen && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();

@@ -21,17 +21,17 @@ export function file(rows) {
   return zip({
     "[Content_Types].xml": `${HEAD}<Types xmlns="${PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>${
       ["workbook:sheet.main", "styles:styles", "sheet:worksheet"].map((pair) => part(.../** @type {[string, string]} */ (pair.split(":")))).join("")}</Types>`,
-    "_rels/.rels": relations(`<Relationship Id="r1" Type="${OFFICE}/officeDocument" Target="workbook.xml"/>`),
-    "workbook.xml": `${HEAD}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="perikope" sheetId="1" r:id="r1"/></sheets></workbook>`,
-    "_rels/workbook.xml.rels": relations(`<Relationship Id="r1" Type="${OFFICE}/worksheet" Target="sheet.xml"/><Relationship Id="r2" Type="${OFFICE}/styles" Target="styles.xml"/>`),
-    "styles.xml": `${HEAD}<styleSheet xmlns="${MAIN}"><fonts count="2"><font/><font><b/></font></fonts><fills count="1"><fill/></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf/><xf applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf><xf fontId="1" applyFont="1"/></cellXfs></styleSheet>`,
-    "sheet.xml": `${HEAD}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${widths.join("")}</cols><sheetData>${lines.join("")}</sheetData><autoFilter ref="A1:${last}"/></worksheet>`,
+    "_rels/.rels": relations(`<Relationship Id="r1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/>`),
+    "xl/workbook.xml": `${HEAD}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="perikope" sheetId="1" r:id="r1"/></sheets></workbook>`,
+    "xl/_rels/workbook.xml.rels": relations(`<Relationship Id="r1" Type="${OFFICE}/worksheet" Target="sheet.xml"/><Relationship Id="r2" Type="${OFFICE}/styles" Target="styles.xml"/>`),
+    "xl/styles.xml": `${HEAD}<styleSheet xmlns="${MAIN}"><fonts count="2"><font/><font><b/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf/><xf applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf><xf fontId="1" applyFont="1"/></cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`,
+    "xl/sheet.xml": `${HEAD}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${widths.join("")}</cols><sheetData>${lines.join("")}</sheetData><autoFilter ref="A1:${last}"/></worksheet>`,
   });
 }
 
 /** @param {string} name @param {string} kind */
 function part(name, kind) {
-  return `<Override PartName="/${name}.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.${kind}+xml"/>`;
+  return `<Override PartName="/xl/${name}.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.${kind}+xml"/>`;
 }
 
 /** @param {string} content */

@@ -222,6 +222,7 @@ const texts = {
   },
   compare: {
     common: (common, all) => `${common} der ersten ${all} Passagen sind dieselben`,
+    notFound: "das andere Modell findet sie nicht",
     beyond: (known) => `neu: in der anderen Liste erst nach Rang ${known}`,
     same: "gleicher Rang in beiden Listen",
     rank: (there) => `Rang ${there} in der anderen Liste`,

@@ -223,6 +223,7 @@ export default {
   },
   compare: {
     common: (/** @type {number} */ common, /** @type {number} */ all) => `${common} of the first ${all} passages are the same`,
+    notFound: "the other model does not find it",
     beyond: (/** @type {number} */ known) => `new: beyond rank ${known} in the other list`,
     same: "same rank in both lists",
     rank: (/** @type {number} */ there) => `rank ${there} in the other list`,
