@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from perikope import Index
 from perikope.build import indexing
+from perikope.server import folders
 from perikope.server.folders import BrokenFiles, build_index, problems_of
-from tests.server.support import ServerProcess, wait_until
+from tests.server.support import PATIENCE, ServerProcess, wait_until
 
 
 def _line(id: str, text: str) -> str:
@@ -94,3 +96,24 @@ def test_a_served_folder_with_a_broken_file(folder: Path, own_cache: Path) -> No
         (folder / "a.jsonl").write_text(_line("a1", "new pump"))
         wait_until(lambda: found("pump new") == {"a1"} and found("rotor") == set())
         assert len(events("file not read")) == 1
+
+
+def test_a_change_while_watching_begins_is_not_missed(tmp_path: Path) -> None:
+    """The first reading of the folder comes when it is watched: a file that comes right after it is read too."""
+    seen: list[set[str]] = []
+
+    async def watch_for_two() -> None:
+        stop = asyncio.Event()
+
+        async def on_change() -> None:
+            seen.append({path.name for path in tmp_path.iterdir()})
+            if len(seen) == 1:
+                (tmp_path / "late.md").write_text("x")
+            else:
+                stop.set()
+
+        await asyncio.wait_for(folders.watch(tmp_path, on_change, stop), PATIENCE)
+
+    asyncio.run(watch_for_two())
+    assert seen[0] == set()
+    assert seen[-1] == {"late.md"}

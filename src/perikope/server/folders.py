@@ -19,6 +19,8 @@ from perikope.core.user_cache import user_caches
 
 POLLING = 0.05
 """Seconds between two looks at a process that reads a folder."""
+FIRST_LOOK = 500
+"""Milliseconds after which the files are read once, if nothing has changed since watching began."""
 QUIET = 200
 """Milliseconds without a change after which the changes of files are read."""
 
@@ -110,8 +112,17 @@ def _build_and_send(connection: Connection, folder: Path, index: Path) -> None:
 
 
 async def watch(folder: Path, on_change: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
-    """Call `on_change` after files of a folder have changed, until `stop` is set."""
+    """Call `on_change` once when the folder is watched, and whenever files of it have changed, until `stop` is set.
+
+    The first call comes after watching has begun, so that no change before or after it is missed.
+    """
     from watchfiles import awatch
 
-    async for _ in awatch(folder, debounce=QUIET, step=50, stop_event=stop, recursive=True, ignore_permission_denied=True):
-        await on_change()
+    is_first = True
+    async for changes in awatch(
+        folder, debounce=QUIET, step=50, stop_event=stop, recursive=True, ignore_permission_denied=True,
+        rust_timeout=FIRST_LOOK, yield_on_timeout=True,
+    ):  # fmt: skip
+        if changes or is_first:
+            is_first = False
+            await on_change()

@@ -254,7 +254,6 @@ class Server:
             except Exception as error:
                 self.log.event("folder not read", index=name, error=str(error))
 
-        await on_change()  # files may have changed between the build and now
         await folders.watch(index.documents, on_change, self._stop)
 
 
