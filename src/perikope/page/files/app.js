@@ -75,13 +75,13 @@ class App extends HTMLElement {
   }
 
   async #start() {
+    // Letters are keys of the page, so a text that is typed at once must go into the box.
+    if (!this.store.state.query && !this.store.state.document && matchMedia("(hover: hover)").matches) this.#header.box.focusBox();
     try {
       const names = await indexNames();
       this.#header.indexes = names;
       this.api.index = this.store.state.index || names[0];
       this.search.run();
-      // Letters are keys of the page, so a text that is typed at once must go into the box.
-      if (!this.store.state.query && !this.store.state.document && matchMedia("(hover: hover)").matches) this.#header.box.focusBox();
       await Promise.all([this.#showState(), this.#learn()]);
     } catch (error) {
       this.#failed(error);
