@@ -120,6 +120,7 @@ export class SearchBox extends HTMLElement {
     const { signal } = (this.#stop = new AbortController());
     try {
       const words = await suggest(this.search.api, text, signal);
+      if (signal.aborted) return;
       const typed = lastWord(text).toLowerCase();
       this.#showWords(words.filter(({ word }) => word.toLowerCase() !== typed));
     } catch {
@@ -153,6 +154,7 @@ export class SearchBox extends HTMLElement {
 
   /** @param {number} number */
   #choose(number) {
+    this.#stop.abort();  // words that come later must not replace those that the user chooses from
     this.#chosen = (number + this.#words.length + 1) % (this.#words.length + 1);
     if (this.#chosen === this.#words.length) this.#chosen = -1;
     for (const [at, option] of [...this.#list.children].entries()) option.setAttribute("aria-selected", String(at === this.#chosen));
