@@ -72,7 +72,7 @@ results: $(VENV)/installed-dev
 
 # First the stress scenarios of tests/soak, for SOAK_SECONDS each. Without SOAK_SECONDS, each takes what it declares:
 # mostly two minutes. A table sums them up. Then the durability and property tests in full: a thousand kills, every byte
-# flipped, every column forged in every way, every fault at every step, and five times as many random examples as `test`
+# flipped, every column forged in every way, every fault at every step, and ten times as many random examples as `test`
 # tries. Takes about an hour. The second part also runs if the first one fails.
 SOAK_SECONDS ?=
 soak: $(VENV)/installed-dev checked-kernels kernels

@@ -20,8 +20,8 @@ from tests.durability.probe import look
 
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 THOROUGH = "PERIKOPE_SOAK" in os.environ
-"""Whether every byte that has a meaning is flipped, and four of every gap, whose bytes nothing reads. Otherwise these
-are: all bytes of headers and tails, one of every column, one of every fourth gap, and some of footers and the manifest."""
+"""Whether every byte that has a meaning is flipped, and four of every gap, whose bytes nothing reads. Otherwise
+these are: all bytes of headers and tails, one of every column, one of every fourth gap, and some of the others."""
 
 
 @pytest.fixture
