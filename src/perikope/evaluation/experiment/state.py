@@ -22,7 +22,7 @@ import numpy as np
 from perikope.core.array_files import StoredArray
 from perikope.core.arrays import Floats
 from perikope.core.errors import InputError, LockedError, UsageError
-from perikope.core.files import replacing, replacing_binary
+from perikope.core.files import remove_temporaries, replacing, replacing_binary
 from perikope.core.locks import take_lock
 from perikope.core.reading import MAX_SAVED, read_limited, read_saved
 
@@ -31,7 +31,10 @@ FOLDER = ".work"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other experiment writes to it. Raises an error if it is locked already."""
+    """Lock a folder, so that no other experiment writes to it, and remove what a stopped one left unfinished.
+
+    Raises an error if the folder is locked already.
+    """
     work = folder / FOLDER
     work.mkdir(parents=True, exist_ok=True)
     try:
@@ -39,7 +42,16 @@ def locked(folder: Path) -> Iterator[None]:
     except LockedError:
         raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
     with lock:
+        for place in _places(folder):
+            remove_temporaries(place)
         yield
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    """The folders that an experiment writes files to, without indexes, whose writers clean up themselves."""
+    yield from (folder, folder / "runs", folder / "values", folder / "collections")
+    yield from (path for path in (folder / FOLDER).rglob("*") if path.is_dir())
+    yield folder / FOLDER
 
 
 def digest(value: object) -> str:

@@ -707,3 +707,13 @@ def test_a_field_of_the_topics_scores_passages(plan_file):
         lacking = "13 of 25 topics have no field boolean (q0, q2, q4 and 10 more): their passages are scored by the query"
         assert (lacking in done.notes) == bool(key)
     assert runs[0] == runs[1]
+
+
+def test_the_next_run_removes_what_a_killed_one_left_unfinished(plan_file):
+    folder, _ = run(plan_file, "out")
+    before = content(folder)
+    for place in (folder, folder / "runs", next(path for path in (folder / ".work").iterdir() if path.is_dir())):
+        (place / ".values.csv.0a1b2c3d.part").write_text("half")
+    run(plan_file, "out")
+    assert content(folder).keys() == before.keys()
+    assert not list(folder.rglob("*.part"))
