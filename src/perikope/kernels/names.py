@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from perikope.core.arrays import Bytes, Floats32, Integers, Mask
-from perikope.kernels.gather import NumberColumn
+from perikope.kernels.gather import NumberColumn, number_at
 from perikope.kernels.jit import inner, kernel
 
 NEWLINE, SPACE, MINUS, POINT, ZERO, AT, HASH, PERCENT, DELETE, LETTER_E, PLUS = b"\n -.0@#%\x7fe+"
@@ -47,7 +47,7 @@ def rows_of_spans(column: NumberColumn, first: Integers, end: Integers, spans: I
     while at < span.size:
         here = document[at]
         for row in range(first[here], end[here]):
-            held = _number(column, row)
+            held = number_at(column, row)
             if 0 <= held < spans[here]:
                 row_of_span[held] = row
         while at < span.size and document[at] == here:
@@ -55,17 +55,6 @@ def rows_of_spans(column: NumberColumn, first: Integers, end: Integers, spans: I
             at += 1
         row_of_span[: spans[here]] = -1
     return rows
-
-
-@inner
-def _number(column: NumberColumn, row: int) -> int:
-    if column.size == 1:
-        number = np.int64(column.bytes[row])
-    elif column.size == 2:
-        number = np.int64(column.shorts[row])
-    else:
-        number = np.int64(column.words[row])
-    return (number ^ column.sign) - column.sign
 
 
 @kernel
