@@ -14,6 +14,7 @@ import numpy as np
 from perikope.browse.structure import Units, read_elements
 from perikope.core.arrays import Array, Integers, frozen
 from perikope.core.checkpoints import checkpoint
+from perikope.core.memory import keep_freed_memory
 from perikope.index.layout import OF_PASSAGE
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
@@ -66,6 +67,7 @@ def read_columns(
     `terms` has the number of each query term in each segment, or -1. `numbers` are those of the documents in the index,
     in ascending order. For `units` and `tags` see `join`.
     """
+    keep_freed_memory()
     bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
     pieces = []
     for i, segment in enumerate(snapshot.segments):
