@@ -108,8 +108,6 @@ def rank(
 
 _FEW = 4096
 """Of this many rows, `np.partition` finds the best as fast as a kernel, which would have to be compiled."""
-_PART_OF_ALL = 8
-"""If at most this part of all rows is ranked, one pass with a heap finds them faster than `np.partition`."""
 
 
 def _best_rows(values: Floats, allowed: Mask | None, k: int) -> Integers:
@@ -117,7 +115,7 @@ def _best_rows(values: Floats, allowed: Mask | None, k: int) -> Integers:
 
     Only the tie rule can choose between those.
     """
-    if values.size > _FEW and 0 < k <= values.size // _PART_OF_ALL:
+    if values.size > _FEW and k > 0:
         best: Integers = rows_of_largest(frozen(values.view()), _EVERYTHING if allowed is None else frozen(allowed.view()), k)
         return best
     rows = np.arange(values.size) if allowed is None else np.flatnonzero(allowed)

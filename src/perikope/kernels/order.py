@@ -65,51 +65,58 @@ def rows_of_largest(value: Floats, allowed: Mask, most: int) -> Integers:
     """The rows of the `most` largest values, and of all values that equal the smallest of them, in ascending order.
 
     `allowed` has one flag per row; rows whose flag is false are left out. If it is empty, all rows are allowed. `most`
-    must be above 0. The largest values so far are in a heap with the smallest of them on top, so it should be a small
-    part of all rows.
+    must be above 0. Values that may be among the largest are collected, and the smaller half of them is dropped
+    whenever there are twice as many as wanted. So most values are compared once, with the bound so far.
     """
     everything = allowed.size == 0
-    heap = np.empty(most, np.float64)
+    largest = np.empty(min(2 * most, value.size + 1), np.float64)
     count = 0
+    least = -np.inf
     for row in range(value.size):
-        if everything or allowed[row]:
-            if count < most:
-                count += 1
-                _lift(heap, count - 1, value[row])
-            elif value[row] > heap[0]:
-                _sink(heap, count, value[row])
-    least = heap[0] if count == most else -np.inf
+        if value[row] > least and (everything or allowed[row]):
+            largest[count] = value[row]
+            count += 1
+            if count == 2 * most:
+                least = _put_largest_first(largest, count, most)
+                count = most
+    if count >= most:
+        least = _put_largest_first(largest, count, most)
     found = 0
     for row in range(value.size):
-        found += (everything or allowed[row]) and value[row] >= least
+        found += value[row] >= least and (everything or allowed[row])
     rows = np.empty(found, np.int64)
     at = 0
     for row in range(value.size):
-        if (everything or allowed[row]) and value[row] >= least:
+        if value[row] >= least and (everything or allowed[row]):
             rows[at] = row
             at += 1
     return rows
 
 
 @inner
-def _lift(heap: Floats, at: int, value: float) -> None:
-    """Put a value at the end of a heap, and move it up to its place."""
-    while at > 0 and heap[(at - 1) >> 1] > value:
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at] = value
+def _put_largest_first(values: Floats, count: int, most: int) -> float:
+    """Order the first `count` values so that the `most` largest come first. Returns the smallest of these.
 
-
-@inner
-def _sink(heap: Floats, count: int, value: float) -> None:
-    """Replace the top of a heap by a larger value, and move it down to its place."""
-    at = 0
-    while 2 * at + 1 < count:
-        child = 2 * at + 1
-        if child + 1 < count and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= value:
+    This is quickselect with the median of three as pivot.
+    """
+    low, high, wanted = 0, count - 1, most - 1
+    while low < high:
+        a, b, c = values[low], values[(low + high) >> 1], values[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        left, right = low, high
+        while left <= right:
+            while values[left] > pivot:
+                left += 1
+            while values[right] < pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
             break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = value
+    return values[wanted]
