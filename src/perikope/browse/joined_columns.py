@@ -18,7 +18,7 @@ from perikope.core.memory import keep_freed_memory
 from perikope.index.layout import OF_PASSAGE
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
-from perikope.kernels.gather import number_column, read_ranges_to
+from perikope.kernels.gather import read_ranges_to
 from perikope.kernels.join import scan
 from perikope.kernels.joined_rows import (
     BAD_PART,
@@ -162,12 +162,14 @@ class _Piece:
             self.end_passage - self.first_passage, self.end_section - self.first_section, end_span - first_span, first_span, tokens,
             base, base_of_sections,
         )  # fmt: skip
-        read_ranges_to(sections[1:], [columns[f"section.{name}"] for name in _READ_OF_SECTION], self.first_section, self.end_section)
+        read_ranges_to(
+            sections[1:], [columns.numbers(f"section.{name}") for name in _READ_OF_SECTION], self.first_section, self.end_section
+        )
         self._read_passages(passages)
         seen = np.zeros(len(self.segment.labels), bool)
         for state in (
             number_sections(documents, sections),
-            number_passages(documents, passages, number_column(columns["span.part"]), seen),
+            number_passages(documents, passages, columns.numbers("span.part"), seen),
         ):
             if state in _DAMAGE:
                 raise columns.damaged(_DAMAGE[state])
@@ -183,7 +185,7 @@ class _Piece:
             for name, values in self.elements[1].items():
                 getattr(passages, name)[:] = values
             return
-        columns = [self.segment.columns[f"passage.{name}"] for name in OF_PASSAGE]
+        columns = [self.segment.columns.numbers(f"passage.{name}") for name in OF_PASSAGE]
         read_ranges_to([getattr(passages, name) for name in OF_PASSAGE], columns, self.first_passage, self.end_passage)
 
     def occurrences(self) -> tuple[Array, Array, Array]:

@@ -46,6 +46,8 @@ class Frequencies:
     """Number of occurrences of the term in the unit, per entry."""
     single_terms_in: Callable[[int], dict[str, int]] | None = field(default=None, repr=False, compare=False)
     """Returns the single terms of group terms that occur in a unit, with their frequencies; None without groups."""
+    _unit: Integers | None = field(default=None, init=False, repr=False, compare=False)
+    """The result of `unit`, once it was computed."""
 
     def __post_init__(self) -> None:
         for values in (self.first_entry, self.term, self.count):
@@ -54,8 +56,10 @@ class Frequencies:
     @property
     def unit(self) -> Integers:
         """The index of each entry's unit."""
-        units: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
-        return units
+        if self._unit is None:
+            object.__setattr__(self, "_unit", frozen(owners(self.first_entry[:-1], self.first_entry[1:])))
+        assert self._unit is not None
+        return self._unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, ST
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
 from perikope.kernels.dictionary import find_names
-from perikope.kernels.gather import number_column
 from perikope.kernels.names import rows_of_spans
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
@@ -436,7 +435,7 @@ class Segment:
         first, end = (self["document.first_id"][distinct + i].astype(np.int64) for i in (0, 1))
         self.columns.require_ranges(("id.span",), first, end)
         counts = np.diff(np.stack([self["document.first_span"][distinct + i].astype(np.int64) for i in (0, 1)]), axis=0)[0]
-        rows: Integers = rows_of_spans(number_column(self.columns["id.span"]), first, end, counts, document, spans)
+        rows: Integers = rows_of_spans(self.columns.numbers("id.span"), first, end, counts, document, spans)
         return rows
 
     def passage_spans(self, document: int) -> dict[str, int]:

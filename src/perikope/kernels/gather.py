@@ -58,7 +58,7 @@ _FEW = 4096
 """If this many numbers or fewer are read, numpy is as fast as a kernel, and need not be compiled."""
 
 
-def read_ranges(columns: Sequence[Array], first: Integers, end: Integers) -> list[Integers]:
+def read_ranges(columns: Sequence[NumberColumn], first: Integers, end: Integers) -> list[Integers]:
     """For each column, the numbers in several ranges, concatenated."""
     count = int((end - first).sum())
     values = [np.empty(count, np.int64) for _ in columns]
@@ -66,17 +66,19 @@ def read_ranges(columns: Sequence[Array], first: Integers, end: Integers) -> lis
     return values
 
 
-def read_ranges_to(values: Iterable[Integers], columns: Iterable[Array], first: Integers, end: Integers) -> None:
+def read_ranges_to(values: Iterable[Integers], columns: Iterable[NumberColumn], first: Integers, end: Integers) -> None:
     """Read the numbers in several ranges of each column, concatenated, to one array of `values` per column."""
     length = end - first
     count = int(length.sum())
     if count > _FEW:
         for to, column in zip(values, columns, strict=True):
-            _read_ranges(number_column(column), first, end, to)
+            _read_ranges(column, first, end, to)
         return
     inside = np.arange(count) + np.repeat(end - length.cumsum(), length)
     for to, column in zip(values, columns, strict=True):
-        to[:] = column[inside]
+        to[:] = column[column.size >> 1][inside]  # the views are those of 1, 2 and 4 bytes
+        if column.sign:
+            to[:] = (to ^ column.sign) - column.sign
 
 
 @kernel

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.kernels import gather
-from perikope.kernels.gather import owners, read_ranges
+from perikope.kernels.gather import number_column, owners, read_ranges
 
 columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
     lambda kind: st.lists(st.integers(0, np.iinfo(kind).max), min_size=10, max_size=10).map(lambda values: np.array(values, kind))
@@ -26,5 +26,5 @@ def test_read_ranges_and_their_owners(column, ranges):
     expected = [int(n) for a, b in ranges for n in column[a:b]]
     for few in (0, 10_000):  # by the kernel, and by numpy
         with mock.patch.object(gather, "_FEW", few):
-            assert [values.tolist() for values in read_ranges([column, column], first, end)] == [expected, expected]
+            assert [values.tolist() for values in read_ranges([number_column(column)] * 2, first, end)] == [expected, expected]
     assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
