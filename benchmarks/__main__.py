@@ -6,6 +6,7 @@ python -m benchmarks build --help        one of them, with its options; also `me
                                          `patents`, `formats`, `neural`
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
+python -m benchmarks whole --before PYTHON       a whole search on several segments, a first search and a whole run
 python -m benchmarks cost INDEX TOPICS   CPU time per query of the default and of other models, as ratios
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks serving INDEX TOPICS        throughput and latency of `perikope serve`
@@ -37,6 +38,7 @@ LARGE = (
     "formats",
     "neural",
     "compare",
+    "whole",
     "cost",
     "identical",
     "selfmade",

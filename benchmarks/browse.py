@@ -94,7 +94,7 @@ def all_documents(snapshot: Snapshot, query: Query) -> Candidates:
 
 
 def ranked(model: Model, matches: Matches, score: Column, k: int = K) -> Ranking:
-    return rank(matches, score, k, matches.id_rank_of_document(), matching_only=model.matching_only)
+    return rank(matches, score, k, matches.id_rank_of_document, matching_only=model.matching_only)
 
 
 ByLength = dict[int, list[float]]

@@ -131,12 +131,14 @@ def cases_of(collection: Collection, models: Sequence[str]) -> list[Case]:
         Case(("--filter", collection.condition, "--ids", ids)),
         Case(("--ids", ids, "--language", "en", "--model", "plm")),
         Case(("--one-per", collection.field)),
+        Case(("--threads", "2", "--model", "bm25")),
+        Case(("--threads", "2")),
     ]
     return found
 
 
 def prepare(name: str, folder: Path, most: int) -> Collection:
-    """Copy a collection with a part for every section, so that options for parts have something to find."""
+    """Copy a collection with a part for every section, and metadata, so that options have something to find."""
     data = shared_data() / name
     source = next((path for path in (data / "documents.jsonl", data / "documents.jsonl.gz") if path.exists()), None)
     topics = min(data.glob("*topics.tsv"), key=lambda path: path.stat().st_size, default=None)
@@ -145,7 +147,8 @@ def prepare(name: str, folder: Path, most: int) -> Collection:
     own = folder / name
     own.mkdir()
     found = list(documents(str(source)))
-    for document in found:
+    for place, document in enumerate(found):
+        document.setdefault("metadata", {"year": str(2000 + place % 20)})
         for number, section in enumerate(document.get("sections", ())):
             section["part"] = "description" if number else "abstract"
     target, ids = own / "documents.jsonl", own / "ids.txt"

@@ -15,18 +15,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from perikope.browse.structure import Structure, Units, read_elements, read_structure
+from perikope.browse.joined_columns import read_columns
+from perikope.browse.structure import Structure, Units, read_structure
 from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
-from perikope.core.checkpoints import checkpoint
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates, Summand
-from perikope.index.layout import OF_PASSAGE
-from perikope.index.ranges import ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.saved_tables import SavedTable, read_table
-from perikope.index.segments import Segment
-from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
-from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.kernels.gather import owners
+from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, sum_ancestors
 from perikope.query.group_terms import terms_in
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
@@ -49,6 +46,8 @@ class Frequencies:
     """Number of occurrences of the term in the unit, per entry."""
     single_terms_in: Callable[[int], dict[str, int]] | None = field(default=None, repr=False, compare=False)
     """Returns the single terms of group terms that occur in a unit, with their frequencies; None without groups."""
+    _unit: Integers | None = field(default=None, init=False, repr=False, compare=False)
+    """The result of `unit`, once it was computed."""
 
     def __post_init__(self) -> None:
         for values in (self.first_entry, self.term, self.count):
@@ -57,8 +56,10 @@ class Frequencies:
     @property
     def unit(self) -> Integers:
         """The index of each entry's unit."""
-        units: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
-        return units
+        if self._unit is None:
+            object.__setattr__(self, "_unit", frozen(owners(self.first_entry[:-1], self.first_entry[1:])))
+        assert self._unit is not None
+        return self._unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,35 +289,26 @@ def join(
     """
     order = np.argsort(candidates.documents, kind="stable")
     numbers, scores = candidates.documents[order], candidates.scores[order]
-    pieces = []
-    parts: dict[str, int] = {}
-    terms = snapshot.look_up(query.ungrouped.terms)
-    bounds = np.searchsorted(numbers, snapshot.first_document)
-    for i, segment in enumerate(snapshot.segments):
-        inside = slice(int(bounds[i]), int(bounds[i + 1]))
-        if inside.stop > inside.start:
-            checkpoint("matches")
-            local = numbers[inside] - snapshot.first_document[i]
-            segment.joined.require(local)
-            rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
-            pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
-    column = _concatenate(pieces)
     single = query.ungrouped
+    terms = snapshot.look_up(single.terms)
+    column, parts = read_columns(snapshot, terms.numbers, numbers, units, tags)
     statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
-    matches = assemble(single, statistics, numbers, scores, column, tuple(parts))
-    return for_scores(
-        replace(
-            matches,
-            units=units,
-            characters=cache(lambda: _read_characters(snapshot, matches)),
-            structure=cache(lambda: read_structure(snapshot, numbers)),
-            id_rank_of_document=cache(lambda: _ranks_by_id(snapshot, numbers)),
-            table=partial(read_table, folder=snapshot.folder),
-            snapshot=snapshot,
-            parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
-        ),
-        query,
+    matches = assemble(
+        single,
+        statistics,
+        numbers,
+        scores,
+        column,
+        parts,
+        units=units,
+        characters=cache(lambda: _read_characters(snapshot, matches)),
+        structure=cache(lambda: read_structure(snapshot, numbers)),
+        id_rank_of_document=cache(lambda: _ranks_by_id(snapshot, numbers)),
+        table=partial(read_table, folder=snapshot.folder),
+        snapshot=snapshot,
+        parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
     )
+    return for_scores(matches, query)
 
 
 def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
@@ -410,13 +402,19 @@ def _statistics_of(statistics: Statistics, number_of_term: Integers32, terms: in
 
 
 def assemble(
-    query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, Array], parts: Sequence[str] = ("",)
+    query: Query,
+    statistics: Statistics,
+    numbers: Integers,
+    scores: Floats,
+    column: dict[str, Array],
+    parts: Sequence[str] = ("",),
+    **others: Any,
 ) -> Matches:
     """Make matches from plain columns: find and count the occurrences in each passage and title.
 
     `numbers` and `scores` have one value per document. `column` has the columns of `Matches` by name, and in addition
     `title_first_of_section`, `title_end_of_section` and `end_occurrence_of_document`. Without a column
-    `part_of_passage`, all passages belong to the first of `parts`.
+    `part_of_passage`, all passages belong to the first of `parts`. `others` are other fields of `Matches` by name.
     """
     terms = len(query.terms)
     first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
@@ -441,78 +439,8 @@ def assemble(
         in_titles=Frequencies(*count_terms(term, *title_occurrences, terms)),
         parts=tuple(parts),
         **column,  # type: ignore[arg-type]
+        **others,
     )
-
-
-def _join_segment(
-    segment: Segment, terms: Integers, documents: Integers, rows: tuple[Integers, dict[str, Integers]], parts: dict[str, int]
-) -> dict[str, Array]:
-    """The columns of `Matches` for the candidates of one segment, by name, as `assemble` takes them.
-
-    Documents and sections are numbered within these candidates. `terms` has the segment's number of each query term, or
-    -1. `rows` describes the passages or elements: the index of each one's document, and its columns. Parts are numbered
-    as in `parts`, to which new parts are added. The documents must be verified (`Segment.joined`).
-    """
-    codes = segment["document.first_code"]
-    term, position, end_occurrence = scan(segment.columns["tokens"], *_bounds(codes, documents), terms)
-    first, end = _bounds(segment["document.first_section"], documents)
-    document_of_section, first_section, sections = owners(first, end), np.cumsum(end - first) - (end - first), ranges(first, end)
-    document_of_passage, passage = rows
-    section = {name: segment.columns[f"section.{name}"][sections].astype(np.int64) for name in _GATHERED_OF_SECTION}
-    _check_tree(segment, section["parent"], first_section, document_of_section)
-    if not are_below(passage["section"], document_of_passage, end - first):
-        raise segment.columns.damaged("has a damaged tree of sections")
-    tokens = segment["document.tokens"][documents].astype(np.int64)
-    _check_ranges(segment, passage["first_token"], passage["end_token"], passage["length"], document_of_passage, tokens)
-    _check_ranges(segment, section["title_first"], section["title_end"], section["title_length"], document_of_section, tokens)
-    return {
-        "length_of_document": segment["document.length"][documents].astype(np.int64),
-        "parent_of_section": np.where(section["parent"] >= 0, section["parent"] + first_section[document_of_section], -1),
-        "document_of_section": document_of_section,
-        "title_length_of_section": section["title_length"],
-        "title_first_of_section": section["title_first"],
-        "title_end_of_section": section["title_end"],
-        "document_of_passage": document_of_passage,
-        "section_of_passage": passage["section"] + first_section[document_of_passage],
-        "first_token_of_passage": passage["first_token"],
-        "end_token_of_passage": passage["end_token"],
-        "length_of_passage": passage["length"],
-        "part_of_passage": _parts_of_passages(segment, documents, document_of_passage, passage["span"], parts),
-        "span_of_passage": passage["span"],
-        "term_of_occurrence": term,
-        "position_of_occurrence": position,
-        "end_occurrence_of_document": end_occurrence,
-    }
-
-
-def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
-    """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
-    first, end = _bounds(segment["document.first_passage"], documents)
-    columns = read_ranges([segment.columns[f"passage.{name}"] for name in OF_PASSAGE], first, end)
-    return owners(first, end), dict(zip(OF_PASSAGE, columns, strict=True))
-
-
-def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
-    """The first and the end offset (exclusive) of each document's entries."""
-    return frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
-
-
-def _parts_of_passages(
-    segment: Segment, documents: Integers, document_of_passage: Integers, span: Integers, parts: dict[str, int]
-) -> Integers:
-    first, end = _bounds(segment["document.first_span"], documents)
-    if not are_below(span, document_of_passage, end - first):
-        raise segment.columns.damaged("has a damaged column (passage.span)")
-    label = read_of_owners(segment.columns["span.part"], first, document_of_passage, span)
-    low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
-    if high >= len(segment.labels):
-        raise segment.columns.damaged("has a damaged column (span.part)")
-    # Each segment has its own numbering of labels.
-    number = np.zeros(len(segment.labels), np.int64)
-    for i in [low] if low == high else np.flatnonzero(np.bincount(label)).tolist():
-        number[i] = parts.setdefault(segment.labels[i], len(parts))
-    part: Integers = np.full(label.size, number[low]) if low == high else number[label]  # all in the same part, as in most collections
-    return part
 
 
 def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
@@ -534,62 +462,3 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
         first[rows] = starts[matches.first_token_of_passage[rows]]
         last[rows] = ends[matches.end_token_of_passage[rows] - 1] - 1
     return Positions(occurrence, first, last)
-
-
-def _check_tree(segment: Segment, parent: Integers, first_section: Integers, document_of_section: Integers) -> None:
-    """Raise if a parent does not come before its children. Kernels follow parents without checks."""
-    number_in_document = np.arange(parent.size) - first_section[document_of_section]
-    if np.any(parent >= number_in_document) or np.any(parent < -1):
-        raise segment.columns.damaged("has a damaged tree of sections")
-
-
-def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, document: Integers, tokens: Integers) -> None:
-    """Raise if a range ends before it begins or after its document, or is shorter than its length in indexed tokens.
-
-    Kernels allocate memory by the sizes of ranges.
-    """
-    if not are_ranges(first, end, length, document, tokens):
-        raise segment.columns.damaged("has damaged passages or titles")
-
-
-_COUNTED_IN = {
-    "document_of_section": "length_of_document",
-    "document_of_passage": "length_of_document",
-    "parent_of_section": "parent_of_section",
-    "section_of_passage": "parent_of_section",
-    "end_occurrence_of_document": "term_of_occurrence",
-}
-"""Columns that hold row numbers, each with a column that has as many rows as these numbers refer to.
-
-The row numbers are shifted when the columns of several segments are concatenated.
-"""
-
-_GATHERED_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
-
-_EMPTY = {
-    name: np.zeros(0, np.int32 if name in ("term_of_occurrence", "position_of_occurrence") else np.int64)
-    for name in (
-        "length_of_document", "parent_of_section", "document_of_section", "title_length_of_section", "title_first_of_section",
-        "title_end_of_section", "document_of_passage", "section_of_passage", "first_token_of_passage", "end_token_of_passage",
-        "length_of_passage", "part_of_passage", "span_of_passage", "term_of_occurrence", "position_of_occurrence",
-        "end_occurrence_of_document",
-    )
-}  # fmt: skip
-
-
-def _concatenate(pieces: list[dict[str, Array]]) -> dict[str, Array]:
-    if len(pieces) < 2:
-        return dict(pieces[0] if pieces else _EMPTY)
-    joined = {}
-    for name in pieces[0]:
-        counted_in = _COUNTED_IN.get(name)
-        shift = 0
-        parts = []
-        for piece in pieces:
-            values = piece[name]
-            # A root section has the parent -1, which must not be shifted.
-            parts.append(np.where(values >= 0, values + shift, values) if counted_in else values)
-            if counted_in:
-                shift += piece[counted_in].size
-        joined[name] = np.concatenate(parts)
-    return joined

@@ -6,6 +6,7 @@ longer one comes first. The order is the same in every run and on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +14,9 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
-from perikope.core.arrays import Floats, Integers, Mask
+from perikope.core.arrays import Floats, Integers, Mask, frozen
 from perikope.kernels.elements import without_overlap
+from perikope.kernels.order import rows_of_largest
 
 Unit = Literal["", "document", "section"]
 """A unit of documents; see `Presentation.one_hit_per`."""
@@ -71,7 +73,7 @@ def rank(
     matches: Matches,
     score: Column,
     k: int,
-    id_rank_of_document: Integers,
+    id_rank_of_document: Callable[[], Integers],
     *,
     matching_only: bool = False,
     allowed: Mask | None = None,
@@ -80,28 +82,50 @@ def rank(
 ) -> Ranking:
     """Rank the rows of the matches (passages or elements) by score, and return the best `k`.
 
-    `score` has one value per row. `id_rank_of_document` has one value per candidate document: its rank in the order of
-    document ids. `matching_only` leaves out rows without a query term. `allowed` has one flag per row; rows whose flag
-    is false are left out.
+    `score` has one value per row. `id_rank_of_document` returns one value per candidate document: its rank in the order
+    of document ids. It is called only if ids decide. `matching_only` leaves out rows without a query term. `allowed`
+    has one flag per row; rows whose flag is false are left out.
 
     `group_of_document` applies `Presentation.one_document_per`. It has one number per candidate: documents with the
     same value of the metadata field share a number, and documents without a value have a negative number.
     """
     values = score.values
-    rows = np.arange(values.size)
-    if matching_only or allowed is not None:
-        eligible = np.ones(values.size, bool) if allowed is None else allowed
-        rows = np.flatnonzero(eligible & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else eligible)
-        values = values[rows]
+    if matching_only:
+        has_term = np.diff(matches.in_passages.first_entry) > 0
+        allowed = has_term if allowed is None else allowed & has_term
     if presentation != FLAT:
-        return _present(matches, rows, values, k, id_rank_of_document, presentation, group_of_document)
-    if values.size > k:
-        threshold = np.partition(values, values.size - k)[values.size - k]
-        # Rows that tie with the k-th best stay, because only the tie rule below can choose between them.
-        rows, values = rows[values >= threshold], values[values >= threshold]
+        rows = np.arange(values.size) if allowed is None else np.flatnonzero(allowed)
+        return _present(matches, rows, values[rows], k, id_rank_of_document(), presentation, group_of_document)
+    rows = _best_rows(values, allowed, k)
     # Rows are in reading order within a document, parents first, so they are the last key.
-    order = np.lexsort((rows, id_rank_of_document[matches.document_of_passage[rows]], -values))[:k]
-    return Ranking(rows[order], values[order])
+    order = np.argsort(-values[rows], kind="stable")
+    ordered = values[rows[order]]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort((rows, id_rank_of_document()[matches.document_of_passage[rows]], -values[rows]))
+    rows = rows[order[:k]]
+    return Ranking(rows, values[rows])
+
+
+_FEW = 4096
+"""Of this many rows, `np.partition` finds the best as fast as a kernel, which would have to be compiled."""
+
+
+def _best_rows(values: Floats, allowed: Mask | None, k: int) -> Integers:
+    """The rows of the best `k`, in ascending order, with all that tie with the last of them.
+
+    Only the tie rule can choose between those.
+    """
+    if values.size > _FEW and k > 0:
+        best: Integers = rows_of_largest(frozen(values.view()), _EVERYTHING if allowed is None else frozen(allowed.view()), k)
+        return best
+    rows = np.arange(values.size) if allowed is None else np.flatnonzero(allowed)
+    if rows.size > k:
+        among = values[rows]
+        rows = rows[among >= np.partition(among, rows.size - k)[rows.size - k]]
+    return rows
+
+
+_EVERYTHING = frozen(np.zeros(0, bool))
 
 
 def _present(

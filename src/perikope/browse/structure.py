@@ -175,7 +175,7 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     count = end - first
     first_span = np.concatenate([[0], np.cumsum(count)])
     segment.trees.require(documents)
-    read = read_ranges([segment.columns[f"span.{name}"] for name in _READ], first, end)
+    read = read_ranges([segment.columns.numbers(f"span.{name}") for name in _READ], first, end)
     column: dict[str, Integers] = dict(zip(_READ, read, strict=True))
     tokens = segment["document.tokens"][documents].astype(np.int64)
     # Kernels follow parents without checks, so a damaged tree must be found here.

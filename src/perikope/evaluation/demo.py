@@ -16,6 +16,7 @@ from perikope.browse.signals import Node
 from perikope.build.indexing import BuildOptions, build
 from perikope.core.errors import UsageError
 from perikope.evaluation.io.judgements import Judgements, read_judgements
+from perikope.evaluation.io.runs import write_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.query.topic import Topic
 from perikope.search.facade import Hit, Index
@@ -94,6 +95,7 @@ def warm_up() -> None:
             list(index.search("pump with a magnetic coupling", model=model))
         for signature in best_of_small_segment.signatures:
             best_of_segment.compile(signature)  # no segment is large enough to need it
+        write_run(Path(temporary, "run"), [("1", index.search("pump", k=1000).ranked_names())])
         best = index.search("pump")[0].document
         index.landscape("pump", best)
         index.delete([best])

@@ -28,6 +28,8 @@ CHECKSUMS = "block_checksums"
 """The name of the column that has the checksums."""
 SIZE = 1 << SHIFT
 """The size of a block in bytes."""
+_FEW = 8
+"""Fewer blocks than this are read as they come."""
 
 
 class BlockHasher:
@@ -82,7 +84,8 @@ class Verification:
     def __init__(self, path: Path, data: mmap.mmap, extents: Mapping[str, Extent], checksums: Array | None) -> None:
         """`checksums` has the checksum of each block, or is None."""
         self._path = path
-        self._data = memoryview(data)
+        self._map, self._data = data, memoryview(data)
+        self._will_need: int | None = getattr(mmap, "MADV_WILLNEED", None)
         self._extents = extents
         self._checksums = checksums
         self._blocks = self._data[: extents[CHECKSUMS].offset if checksums is not None else 0]
@@ -171,12 +174,27 @@ class Verification:
     def _verify_all(self, blocks: Integers) -> None:
         """The same as `_verify` for many blocks, of which a first search has thousands."""
         assert self._checksums is not None
+        self._announce(blocks)
         data, crc32 = self._blocks, zlib.crc32
         first = (blocks << SHIFT).tolist()
         for start, checksum in zip(first, self._checksums[blocks].tolist(), strict=True):
             if crc32(data[start : start + SIZE]) != checksum:
                 self._verify(start >> SHIFT)
         self.state[blocks] = SOUND
+
+    def _announce(self, blocks: Integers) -> None:
+        """Let the system read these blocks from the disk, all at once and nothing else, while the first are verified.
+
+        Otherwise each is read when it is needed, one after the other, with many others around it.
+        """
+        if self._will_need is None or blocks.size < _FEW:
+            return
+        ends = np.flatnonzero(np.diff(blocks) > 1)
+        first, last = blocks[np.concatenate([[0], ends + 1])], blocks[np.concatenate([ends, [blocks.size - 1]])]
+        start = (first << SHIFT) // mmap.PAGESIZE * mmap.PAGESIZE
+        advise, will_need = self._map.madvise, self._will_need
+        for begin, length in zip(start.tolist(), ((last + 1 << SHIFT) - start).tolist(), strict=True):
+            advise(will_need, begin, length)
 
     def _verify(self, block: int) -> None:
         assert self._checksums is not None

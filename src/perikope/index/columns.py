@@ -29,6 +29,7 @@ from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index.blocks import CHECKSUMS, SIZE, BlockHasher, Extent, Verification, damaged
 from perikope.index.strings import StringColumns, Strings
+from perikope.kernels.gather import NumberColumn, number_column
 
 MAGIC = b"PERIKOPE"
 VERSION = 3
@@ -129,6 +130,7 @@ class ColumnFile(Mapping[str, Array]):
         self.path = path
         self._expectations: dict[str, tuple[Expectation, str]] = {}
         self._checked: set[str] = set()
+        self._numbers: dict[str, NumberColumn] = {}
         try:
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
@@ -173,6 +175,12 @@ class ColumnFile(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def numbers(self, name: str) -> NumberColumn:
+        """A column as kernels read it. As with `file[name]`, its values are not verified."""
+        if name not in self._numbers:
+            self._numbers[name] = number_column(self[name])
+        return self._numbers[name]
 
     def expect(self, name: str, holds: Expectation, damage: str) -> None:
         """State what must hold for the values of a column. It is checked when the column is first read as a whole.

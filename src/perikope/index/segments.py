@@ -24,6 +24,7 @@ from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, ST
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
 from perikope.kernels.dictionary import find_names
+from perikope.kernels.names import rows_of_spans
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
@@ -53,7 +54,8 @@ class Segment:
         self.text_store = Store("text", self.columns, self.documents)
         self.record_store = Store("records", self.columns, self.documents)
         self.facets = Facets(self.columns, self.documents)
-        self._ids = self.columns.strings("ids")
+        self.ids = self.columns.strings("ids")
+        """The ids of spans."""
         self._sources, self._source_hashes = self.columns.strings("sources"), self.columns.strings("source_hashes")
         self.joined = joined_documents(self.columns, self.documents)
         """Documents that were verified for a join; `require` them before kernels read their rows."""
@@ -114,7 +116,7 @@ class Segment:
         for column in self.columns:
             self.columns.whole(column)
         stores = (self.text_store, self.record_store)
-        names = (self.terms, self.document_ids, self._ids, self._sources, self._source_hashes)
+        names = (self.terms, self.document_ids, self.ids, self._sources, self._source_hashes)
         for strings in (*names, self.facets.field_names, self.facets.values, *(store.packed for store in stores)):
             _ = strings.ends
 
@@ -408,12 +410,12 @@ class Segment:
         """The id that a span (numbered in the segment) has in the source, or None if it has no id."""
         first, end = self._slice("document.first_id", document)
         rows = np.flatnonzero(self.rows("id.span", first, end) == span - int(self["document.first_span"][document]))
-        return self._ids.text(first + int(rows[0])) if rows.size else None
+        return self.ids.text(first + int(rows[0])) if rows.size else None
 
     def span_ids(self, document: int) -> dict[int, str]:
         """The ids of a document's spans, by the number of the span in the document; spans without an id are missing."""
         first, end = self._slice("document.first_id", document)
-        return {span: self._ids.text(row) for span, row in zip(self.rows("id.span", first, end).tolist(), range(first, end), strict=True)}
+        return {span: self.ids.text(row) for span, row in zip(self.rows("id.span", first, end).tolist(), range(first, end), strict=True)}
 
     def span_namer(self, document: int) -> Callable[[int], str | None]:
         """A function from the number of a span in the document to the id of the span, or to None if it has no id.
@@ -422,7 +424,19 @@ class Segment:
         """
         first, end = self._slice("document.first_id", document)
         row_of_span = dict(zip(self.rows("id.span", first, end).tolist(), range(first, end), strict=True))
-        return lambda span: self._ids.text(row_of_span[span]) if span in row_of_span else None
+        return lambda span: self.ids.text(row_of_span[span]) if span in row_of_span else None
+
+    def rows_of_ids(self, documents: Integers, spans: Integers) -> Integers:
+        """The row in `ids` of the id of each span, or -1 if it has none. The ids are not verified.
+
+        `documents` has the document of each span, in ascending order. Spans are numbered in their document.
+        """
+        distinct, document = np.unique(documents, return_inverse=True)
+        first, end = (self["document.first_id"][distinct + i].astype(np.int64) for i in (0, 1))
+        self.columns.require_ranges(("id.span",), first, end)
+        counts = np.diff(np.stack([self["document.first_span"][distinct + i].astype(np.int64) for i in (0, 1)]), axis=0)[0]
+        rows: Integers = rows_of_spans(self.columns.numbers("id.span"), first, end, counts, document, spans)
+        return rows
 
     def passage_spans(self, document: int) -> dict[str, int]:
         """The span of each passage of a document (numbered in the document), by the passage's id, in reading order."""

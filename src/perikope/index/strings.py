@@ -70,12 +70,16 @@ class Strings:
                 verification.require_ranges((self._columns.ends,), np.maximum(numbers - 1, 0), numbers + 1)
             else:
                 _ = self.ends
-        begin = np.where(numbers > 0, self.unverified_ends[np.maximum(numbers, 1) - 1], 0).astype(np.int64)
-        end = self.unverified_ends[numbers].astype(np.int64)
+        begin, end = self.bounds(numbers)
         if np.any(begin > end) or int(begin.min()) < 0 or int(end.max()) > self.data.size:
             raise self.damaged()
         if self._columns.verifies_data:
             verification.require_ranges((self._columns.data,), begin, end)
+
+    def bounds(self, numbers: Integers) -> tuple[Integers, Integers]:
+        """Where each of the strings with these numbers begins and ends in `data`. The strings must be verified."""
+        begin = np.where(numbers > 0, self.unverified_ends[np.maximum(numbers, 1) - 1], 0).astype(np.int64)
+        return begin, self.unverified_ends[numbers].astype(np.int64)
 
     def require_range(self, numbers: range) -> None:
         """Verify consecutive strings, and check their bounds."""
@@ -89,8 +93,8 @@ class Strings:
 
         The strings must be verified.
         """
-        begin = np.where(numbers > 0, self.unverified_ends[np.maximum(numbers, 1) - 1], 0)
-        return int((self.unverified_ends[numbers] - begin).max(initial=0))
+        begin, end = self.bounds(numbers)
+        return int((end - begin).max(initial=0))
 
     def text(self, number: int) -> str:
         """The string with this number, decoded as UTF-8."""

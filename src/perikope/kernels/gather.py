@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,37 +58,37 @@ _FEW = 4096
 """If this many numbers or fewer are read, numpy is as fast as a kernel, and need not be compiled."""
 
 
-def read_ranges(columns: Iterable[Array], first: Integers, end: Integers) -> list[Integers]:
+def read_ranges(columns: Sequence[NumberColumn], first: Integers, end: Integers) -> list[Integers]:
     """For each column, the numbers in several ranges, concatenated."""
+    count = int((end - first).sum())
+    values = [np.empty(count, np.int64) for _ in columns]
+    read_ranges_to(values, columns, first, end)
+    return values
+
+
+def read_ranges_to(values: Iterable[Integers], columns: Iterable[NumberColumn], first: Integers, end: Integers) -> None:
+    """Read the numbers in several ranges of each column, concatenated, to one array of `values` per column."""
     length = end - first
     count = int(length.sum())
     if count > _FEW:
-        return [_read_ranges(number_column(column), first, end) for column in columns]
+        for to, column in zip(values, columns, strict=True):
+            _read_ranges(column, first, end, to)
+        return
     inside = np.arange(count) + np.repeat(end - length.cumsum(), length)
-    return [column[inside].astype(np.int64) for column in columns]
-
-
-def read_of_owners(column: Array, first: Integers, owner: Integers, number: Integers) -> Integers:
-    """For each i, the number of a column at index `first[owner[i]] + number[i]`."""
-    if owner.size > _FEW:
-        values: Integers = _read_of_owners(number_column(column), first, owner, number)
-        return values
-    return column[first[owner] + number].astype(np.int64)
+    for to, column in zip(values, columns, strict=True):
+        to[:] = column[column.size >> 1][inside]  # the views are those of 1, 2 and 4 bytes
+        if column.sign:
+            to[:] = (to ^ column.sign) - column.sign
 
 
 @kernel
-def _read_ranges(column: NumberColumn, first: Integers, end: Integers) -> Integers:
-    count = 0
-    for i in range(first.size):
-        count += end[i] - first[i]
-    values = np.empty(count, np.int64)
+def _read_ranges(column: NumberColumn, first: Integers, end: Integers, values: Integers) -> None:
     if column.size == 1:
         _copy_ranges(column.bytes, column.sign, first, end, values)
     elif column.size == 2:
         _copy_ranges(column.shorts, column.sign, first, end, values)
     else:
         _copy_ranges(column.words, column.sign, first, end, values)
-    return values
 
 
 @inner
@@ -101,41 +101,13 @@ def _copy_ranges(column: NDArray[np.integer[Any]], sign: int, first: Integers, e
         at += given.size
 
 
-@kernel
-def _read_of_owners(column: NumberColumn, first: Integers, owner: Integers, number: Integers) -> Integers:
-    values = np.empty(owner.size, np.int64)
-    if column.size == 1:
-        _pick(column.bytes, column.sign, first, owner, number, values)
-    elif column.size == 2:
-        _pick(column.shorts, column.sign, first, owner, number, values)
-    else:
-        _pick(column.words, column.sign, first, owner, number, values)
-    return values
-
-
 @inner
-def _pick(column: NDArray[np.integer[Any]], sign: int, first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
-    for i in range(owner.size):
-        values[i] = (np.int64(column[first[owner[i]] + number[i]]) ^ sign) - sign
-
-
-@kernel
-def are_below(number: Integers, owner: Integers, limit: Integers) -> bool:
-    """Whether every number is from 0 to below the limit of its owner; `owner` has indexes of `limit`."""
-    good = True
-    for i in range(number.size):
-        good &= (number[i] >= 0) & (number[i] < limit[owner[i]])
-    return good
-
-
-@kernel
-def are_ranges(first: Integers, end: Integers, length: Integers, owner: Integers, limit: Integers) -> bool:
-    """Whether all ranges of tokens, from `first` to `end` (exclusive), are valid.
-
-    A range must not end before it begins, nor after the limit of its owner; `owner` has indexes of `limit`. `length` is
-    the number of tokens of a range that are not stop words. It must not be larger than the range.
-    """
-    good = True
-    for i in range(first.size):
-        good &= (first[i] <= end[i]) & (end[i] <= limit[owner[i]]) & (length[i] <= end[i] - first[i])
-    return good
+def number_at(column: NumberColumn, row: int) -> int:
+    """One number of a column."""
+    if column.size == 1:
+        number = np.int64(column.bytes[row])
+    elif column.size == 2:
+        number = np.int64(column.shorts[row])
+    else:
+        number = np.int64(column.words[row])
+    return (number ^ column.sign) - column.sign

@@ -39,7 +39,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     leads outside the tables.
     """
     mark = np.zeros(SLOTS, np.uint8)
-    index_of_term = np.zeros(SLOTS, np.int32)
+    index_of_term = np.empty(SLOTS, np.int32)  # set for wanted terms only
     for i in range(terms.size):
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED

@@ -1,11 +1,11 @@
-"""Sort numbers from the largest to the smallest."""
+"""Sort numbers from the largest to the smallest, and find the largest ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from perikope.core.arrays import Floats, Integers32, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.core.arrays import Floats, Integers, Integers32, Mask, Unsigned64
+from perikope.kernels.jit import inner, kernel
 
 _BITS = np.uint64(11)
 _DIGITS = 6
@@ -58,3 +58,65 @@ def _falling(bits: Unsigned64) -> Integers32:
             order, other_order = other_order, order
         shift += _BITS
     return order
+
+
+@kernel
+def rows_of_largest(value: Floats, allowed: Mask, most: int) -> Integers:
+    """The rows of the `most` largest values, and of all values that equal the smallest of them, in ascending order.
+
+    `allowed` has one flag per row; rows whose flag is false are left out. If it is empty, all rows are allowed. `most`
+    must be above 0. Values that may be among the largest are collected, and the smaller half of them is dropped
+    whenever there are twice as many as wanted. So most values are compared once, with the bound so far.
+    """
+    everything = allowed.size == 0
+    largest = np.empty(min(2 * most, value.size + 1), np.float64)
+    count = 0
+    least = -np.inf
+    for row in range(value.size):
+        if value[row] > least and (everything or allowed[row]):
+            largest[count] = value[row]
+            count += 1
+            if count == 2 * most:
+                least = _put_largest_first(largest, count, most)
+                count = most
+    if count >= most:
+        least = _put_largest_first(largest, count, most)
+    found = 0
+    for row in range(value.size):
+        found += value[row] >= least and (everything or allowed[row])
+    rows = np.empty(found, np.int64)
+    at = 0
+    for row in range(value.size):
+        if value[row] >= least and (everything or allowed[row]):
+            rows[at] = row
+            at += 1
+    return rows
+
+
+@inner
+def _put_largest_first(values: Floats, count: int, most: int) -> float:
+    """Order the first `count` values so that the `most` largest come first. Returns the smallest of these.
+
+    This is quickselect with the median of three as pivot.
+    """
+    low, high, wanted = 0, count - 1, most - 1
+    while low < high:
+        a, b, c = values[low], values[(low + high) >> 1], values[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        left, right = low, high
+        while left <= right:
+            while values[left] > pivot:
+                left += 1
+            while values[right] < pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return values[wanted]

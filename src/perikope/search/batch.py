@@ -1,17 +1,18 @@
-"""Search one index for many queries or topics, in several threads."""
+"""Search one index for many queries or topics, in several threads or processes."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from perikope.browse.models import parse_model
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
-from perikope.core.parallel import in_parallel, usable_cores
+from perikope.core.parallel import can_fork, in_parallel, in_processes, usable_cores
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
@@ -21,7 +22,7 @@ from perikope.search.asking import Asked, Prepared, check_about_patents
 from perikope.search.best import BestModel, best_model
 from perikope.search.fetching import documents_of
 from perikope.search.keywords import SearchKeywords
-from perikope.search.options import SearchOptions
+from perikope.search.options import BEST, SearchOptions
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
@@ -107,10 +108,13 @@ def _search_all(
     threads: int | None,
     finish: Callable[[Prepared, Results], R],
     best: BestModel | None,
+    *,
+    copied: bool = False,
 ) -> Iterator[tuple[Asked, R | _Refused]]:
     """Yield each query with `finish` of its prepared form and its results, in the order of the queries.
 
-    `best` is the best model of the index if the options name none. All queries are ranked by the same model.
+    `best` is the best model of the index if the options name none. All queries are ranked by the same model. `copied`
+    says that results of `finish` can be copied from another process, so that processes may do the work.
     """
 
     def search(asked: Asked) -> R | _Refused:
@@ -122,7 +126,23 @@ def _search_all(
             warnings.warn(complaint, stacklevel=2)
         return finish(prepared, chosen.run(prepared))
 
-    return in_parallel(search, queries, threads or usable_cores())
+    threads = threads or usable_cores()
+    if threads == 1 or not copied or not _is_lexical(options, best) or not can_fork():
+        return in_parallel(search, queries, threads)
+    return _in_processes(search, list(queries), threads)
+
+
+def _in_processes(search: Callable[[Asked], R], queries: Sequence[Asked], processes: int) -> Iterator[tuple[Asked, R]]:
+    # The first query is searched here: what it compiles and caches need not be made again by every process.
+    yield from ((asked, search(asked)) for asked in queries[:1])
+    yield from in_processes(search, queries[1:], min(processes, len(queries) - 1)) if len(queries) > 1 else ()
+
+
+def _is_lexical(options: SearchOptions, best: BestModel | None) -> bool:
+    """Whether no neural model takes part in a search. Those run in threads: processes would load them once each."""
+    named = [text for text in (options.model, options.rescore) if text not in ("", BEST)]
+    models = [*map(parse_model, named), *([best.model] if best is not None else [])]
+    return not options.also_nearest and not any(model.definition.needs_store for model in models)
 
 
 def search_many(
@@ -229,7 +249,7 @@ def search_topics(
         return ranking, prepared.notes, prepared.language
 
     searched: Counter[str] = Counter()
-    for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish, best):
+    for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish, best, copied=True):
         assert isinstance(topic, Topic)
         ranking, notes, language = ([], (), "") if isinstance(outcome, _Refused) else outcome
         searched[language] += not isinstance(outcome, _Refused)

@@ -100,8 +100,8 @@ class Eligibility:
 
         `eligible` is a mask of rows, or None for all rows. `groups` is the result of `groups(matches)`.
         """
-        id_rank = matches.id_rank_of_document()
-        return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
+        by_id = matches.id_rank_of_document
+        return rank(matches, score, k, by_id, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
         """The group number of each candidate, if the option `one_per` has a metadata field; else None.

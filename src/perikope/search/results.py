@@ -16,6 +16,7 @@ from perikope.browse.reasons import ScoreReasons, reasons_of
 from perikope.browse.signals import Column, Node
 from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import UsageError, abridged
+from perikope.core.name_lines import RankedNames
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.fetch.groups import count_values, field_named
@@ -103,6 +104,10 @@ class Results(HitSequence):
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""
         return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
+
+    def ranked_names(self) -> RankedNames:
+        """The same as `names`, for many hits: as one text, which `write_run` writes without an object per hit."""
+        return RankedNames(naming.lines_of_names(self._snapshot, self.matches, self.ranking.rows), self.ranking.scores)
 
     def names_of(self, rows: Integers) -> list[str]:
         """The names of the given rows of `matches`, in the same order. The rows need not be hits."""

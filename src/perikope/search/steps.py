@@ -158,7 +158,7 @@ class Search:
             return matches
         expander, chosen = parse_expansion(self.options.browse_expand), model or self.model
         score, eligible = self.results_by(matches, chosen, chosen.score(matches))
-        best = rank(matches, score, expander.depth, matches.id_rank_of_document(), allowed=eligible)
+        best = rank(matches, score, expander.depth, matches.id_rank_of_document, allowed=eligible)
         expansion = expand_from_passages(self.snapshot, matches, best, expander)
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def plain(results, fetched, id_rank, presentation):
 def test_rank(rows, presentation, k):
     results, fetched, id_rank = rows
     score = fact("score", np.array([row[3] for row in results]))
-    ranking = rank(matches_of(results, fetched), score, k, np.array(id_rank), presentation=presentation)
+    ranking = rank(matches_of(results, fetched), score, k, lambda: np.array(id_rank), presentation=presentation)
     expected = plain(results, fetched, id_rank, presentation)[:k]
     assert ranking.rows.tolist() == expected
     assert ranking.scores.tolist() == [results[i][3] for i in expected]
@@ -71,15 +72,40 @@ def test_rank(rows, presentation, k):
 
 def test_equal_elements_come_by_id_then_position_then_the_longer_one_first():
     results = [(0, 0, 12, 1.0), (0, 0, 6, 1.0), (0, 6, 12, 1.0), (1, 0, 12, 1.0)]
-    ranking = rank(matches_of(results, [1.0, 1.0]), fact("score", np.ones(4)), 10, np.array([1, 0]))
+    ranking = rank(matches_of(results, [1.0, 1.0]), fact("score", np.ones(4)), 10, lambda: np.array([1, 0]))
     assert ranking.rows.tolist() == [3, 0, 1, 2]
+
+
+@pytest.mark.parametrize("k", [1, 10, 100, 700])
+@pytest.mark.parametrize("allowed", [False, True])
+def test_the_best_of_many_rows(k, allowed):
+    chance = np.random.default_rng(k)
+    values = chance.integers(-50, 50, 5000) / 7
+    mask = chance.random(5000) < 0.7 if allowed else None
+    results = [(row // 100, row % 100, row % 100 + 1, value) for row, value in enumerate(values.tolist())]
+    id_rank = chance.permutation(50)
+    ranking = rank(matches_of(results, [1.0] * 50), fact("score", values), k, lambda: id_rank, allowed=mask)
+    rows = [row for row in range(5000) if mask is None or mask[row]]
+    assert ranking.rows.tolist() == sorted(rows, key=lambda row: (-values[row], id_rank[row // 100], row))[:k]
+    assert ranking.scores.tolist() == values[ranking.rows].tolist()
+
+
+def test_ids_are_not_read_if_no_scores_are_equal():
+    results = [(0, 0, 12, 2.0), (1, 0, 6, 1.0)]
+    ranking = rank(matches_of(results, [1.0, 1.0]), fact("score", np.array([1.0, 2.0])), 10, lambda: pytest.fail("ids were read"))
+    assert ranking.rows.tolist() == [1, 0]
 
 
 def test_what_may_not_be_found_hides_nothing():
     results = [(0, 0, 12, 2.0), (0, 0, 6, 1.0)]
     allowed = np.array([False, True])
     ranking = rank(
-        matches_of(results, [1.0]), fact("score", np.array([2.0, 1.0])), 10, np.array([0]), allowed=allowed, presentation=Presentation(True)
+        matches_of(results, [1.0]),
+        fact("score", np.array([2.0, 1.0])),
+        10,
+        lambda: np.array([0]),
+        allowed=allowed,
+        presentation=Presentation(True),
     )
     assert ranking.rows.tolist() == [1]
 
@@ -95,7 +121,7 @@ def test_of_each_group_only_the_first_document_has_results(rows, groups, present
     results, fetched, id_rank = rows
     matches = matches_of(results, fetched)
     score = fact("score", np.array([row[3] for row in results]))
-    ranking = rank(matches, score, k, np.array(id_rank), presentation=presentation, group_of_document=np.array(groups))
+    ranking = rank(matches, score, k, lambda: np.array(id_rank), presentation=presentation, group_of_document=np.array(groups))
     everything = plain(results, fetched, id_rank, presentation)
     # `everything` is in order, so the first document of a group is the first that the loop meets.
     first = {}

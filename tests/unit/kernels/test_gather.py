@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.kernels import gather
-from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
+from perikope.kernels.gather import number_column, owners, read_ranges
 
 columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
     lambda kind: st.lists(st.integers(0, np.iinfo(kind).max), min_size=10, max_size=10).map(lambda values: np.array(values, kind))
@@ -26,27 +26,5 @@ def test_read_ranges_and_their_owners(column, ranges):
     expected = [int(n) for a, b in ranges for n in column[a:b]]
     for few in (0, 10_000):  # by the kernel, and by numpy
         with mock.patch.object(gather, "_FEW", few):
-            assert [values.tolist() for values in read_ranges([column, column], first, end)] == [expected, expected]
+            assert [values.tolist() for values in read_ranges([number_column(column)] * 2, first, end)] == [expected, expected]
     assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
-
-
-@given(columns | signed_columns, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.data())
-def test_read_of_owners(column, first, data):
-    pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, 4))))
-    owner, number = (np.array([pair[i] for pair in pairs], np.int64) for i in range(2))
-    for few in (0, 10_000):
-        with mock.patch.object(gather, "_FEW", few):
-            found = read_of_owners(column, np.array(first, np.int64), owner, number)
-            assert found.tolist() == [int(column[first[a] + b]) for a, b in pairs]
-
-
-small = st.integers(-1, 4)
-
-
-@given(st.lists(small, min_size=1, max_size=3), st.data())
-def test_checks_of_numbers_and_ranges(limits, data):
-    rows = data.draw(st.lists(st.tuples(st.integers(0, len(limits) - 1), small, small, small), max_size=4))
-    owner, first, end, length = (np.array([row[i] for row in rows], np.int64) for i in range(4))
-    limit = np.array(limits, np.int64)
-    assert are_below(first, owner, limit) == all(0 <= a < limits[o] for o, a, _, _ in rows)
-    assert are_ranges(first, end, length, owner, limit) == all(a <= b <= limits[o] and size <= b - a for o, a, b, size in rows)

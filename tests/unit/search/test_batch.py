@@ -5,7 +5,10 @@ import threading
 import pytest
 
 from perikope.core.errors import ModelWarning, UsageError
+from perikope.core.parallel import can_fork, in_processes
+from perikope.evaluation.io.runs import ranking_in, write_run
 from perikope.query.topic import Topic
+from perikope.search import batch
 from perikope.search.batch import search_topics
 from tests.support.collections import index_of, plain_document
 
@@ -80,3 +83,20 @@ def test_topics_for_a_run(index):
     topics = [Topic("1", "rotor"), Topic("2", "?"), Topic("3", "valve")]
     assert [(qid, len(ranking)) for qid, ranking in search_topics(index, topics, problems.append)] == [("1", 3), ("2", 0), ("3", 0)]
     assert [problem.partition(":")[0] for problem in problems] == ["topic 2", "topic 3"]
+
+
+@pytest.mark.parametrize("model", ["bm25", "coverage", "qsf_v"])
+def test_processes_write_the_same_run(index, tmp_path, model, monkeypatch):
+    topics = [*(Topic(str(number), query) for number, query in enumerate(QUERIES * 3)), Topic("wrong", "the of")]
+    used = []
+    monkeypatch.setattr(batch, "in_processes", lambda *given: used.append(given) or in_processes(*given))
+    written = []
+    for threads in (1, 2):
+        problems, notes = [], []
+        rankings = search_topics(
+            index, topics, problems.append, threads=threads, ranking_of=ranking_in("trec"), on_note=notes.append, model=model
+        )
+        write_run(tmp_path / "run", rankings)
+        written.append(((tmp_path / "run").read_bytes(), problems, notes))
+    assert written[0] == written[1]
+    assert len(used) == can_fork()

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from perikope.core.errors import InputError, UsageError, unknown
+from perikope.core.errors import InputError, unknown
 from perikope.core.files import replacing
+from perikope.core.name_lines import RankedNames
 from perikope.evaluation.io import clef_ip, inex
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
-from perikope.evaluation.io.scores import Run, check_column, each_once, falling
+from perikope.evaluation.io.scores import Run, check_column, each_once, falling, falling_array
 
 if TYPE_CHECKING:
     from perikope.search.facade import Results
@@ -95,7 +96,7 @@ def _read_trec(path: Path) -> Run:
 def ranking_in(form: str) -> Callable[[Results], list[Any]]:
     """A function that converts the results of a search to the ranking that `write_run` needs for this form."""
     if form == "trec":
-        return lambda results: results.names()
+        return lambda results: results.ranked_names()  # type: ignore[return-value]
     if form not in RUN_FORMS:
         raise unknown("form of runs", form, RUN_FORMS)
     convert: Callable[..., list[Any]] = clef_ip.by_path if form == "clef-ip" else inex.extracts
@@ -128,13 +129,11 @@ def _write_trec(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequ
             _write_ranking(file, qid, ranking, tag)
 
 
-def _write_ranking(file: TextIO, qid: str, ranking: Sequence[tuple[str, float]], tag: str) -> None:
-    seen: set[str] = set()
-    scores = falling([score for _, score in ranking])
-    for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), start=1):
-        check_column("name", name)
-        if name in seen:
-            raise UsageError(f"{name!r} occurs twice in the list of query {qid!r}")
-        seen.add(name)
-        # Nine significant digits restore every float32 exactly.
-        file.write(f"{qid} Q0 {name} {rank} {score:.9g} {tag}\n")
+def _write_ranking(file: TextIO, qid: str, ranking: Iterable[tuple[str, float]], tag: str) -> None:
+    # Imported only here, because only writing needs kernels.
+    from perikope.evaluation.io.run_lines import check_names, lines_of_ranking
+
+    ranked = RankedNames.of(ranking)
+    scores = falling_array(ranked.scores)
+    check_names(ranked.lines, qid)
+    file.write(lines_of_ranking(qid, ranked.lines, scores, tag))

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from perikope.core.arrays import Floats, Floats32
 from perikope.core.errors import UsageError
 
 Run = dict[str, dict[str, float]]
@@ -27,7 +28,11 @@ def falling(scores: Sequence[float]) -> list[float]:
     >>> falling([2.0, 2.0, 2.0000001, 1.0])
     [2.0, 1.9999998807907104, 1.999999761581421, 1.0]
     """
-    exact = np.asarray(scores, dtype=np.float64)
+    return [float(value) for value in falling_array(np.asarray(scores, dtype=np.float64))]
+
+
+def falling_array(exact: Floats) -> Floats32:
+    """The same as `falling`, from and to arrays."""
     if not np.isfinite(exact).all():
         raise UsageError("a score is not a finite number (NaN or infinite); correct it")
     keys = _keys(np.clip(exact, -_LARGEST, _LARGEST).astype(np.float32))
@@ -36,7 +41,7 @@ def falling(scores: Sequence[float]) -> list[float]:
     lowered = np.minimum.accumulate(keys + steps) - steps
     if len(lowered) and lowered[-1] < -_LARGEST_KEY:
         raise UsageError("the scores cannot decrease any further in float32: they are at its lowest value")
-    return [float(value) for value in _from_keys(lowered)]
+    return _from_keys(lowered)
 
 
 def _keys(values: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -1,0 +1,204 @@
+"""Read the columns of `Matches` from the segments of an index.
+
+Every column is allocated once for all segments, and each segment is read into its part of it. Concatenating the columns
+of several segments would take as long as reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from perikope.browse.structure import Units, read_elements
+from perikope.core.arrays import Array, Integers, frozen
+from perikope.core.checkpoints import checkpoint
+from perikope.core.memory import keep_freed_memory
+from perikope.index.layout import OF_PASSAGE
+from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.kernels.gather import read_ranges_to
+from perikope.kernels.join import scan
+from perikope.kernels.joined_rows import (
+    BAD_PART,
+    BAD_RANGE,
+    BAD_SPAN,
+    BAD_TREE,
+    JoinedDocuments,
+    PassageRows,
+    SectionRows,
+    number_passages,
+    number_sections,
+)
+
+_OF_SECTION = {
+    "document": "document_of_section",
+    "parent": "parent_of_section",
+    "title_first": "title_first_of_section",
+    "title_end": "title_end_of_section",
+    "title_length": "title_length_of_section",
+}
+"""The columns of sections that are read, by the fields of `SectionRows`."""
+_OF_PASSAGE = {
+    "document": "document_of_passage",
+    "section": "section_of_passage",
+    "first_token": "first_token_of_passage",
+    "end_token": "end_token_of_passage",
+    "length": "length_of_passage",
+    "span": "span_of_passage",
+    "part": "part_of_passage",
+}
+"""The columns of passages that are read, by the fields of `PassageRows`."""
+_READ_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
+_DAMAGE = {
+    BAD_TREE: "has a damaged tree of sections",
+    BAD_RANGE: "has damaged passages or titles",
+    BAD_SPAN: "has a damaged column (passage.span)",
+    BAD_PART: "has a damaged column (span.part)",
+}
+
+
+def read_columns(
+    snapshot: Snapshot, terms: Integers, numbers: Integers, units: Units, tags: Collection[str] | None
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The columns of `Matches` for some documents, by name, as `assemble` takes them, and the names of parts.
+
+    `terms` has the number of each query term in each segment, or -1. `numbers` are those of the documents in the index,
+    in ascending order. For `units` and `tags` see `join`.
+    """
+    keep_freed_memory()
+    bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
+    pieces = []
+    for i, segment in enumerate(snapshot.segments):
+        if bounds[i] < bounds[i + 1]:
+            checkpoint("matches")
+            local = numbers[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
+            pieces.append(_Piece.of(segment, terms[i], local, units, tags))
+    sections, passages = (np.empty((width, sum(counts)), np.int64) for width, counts in (
+        (len(_OF_SECTION), [piece.sections for piece in pieces]),
+        (len(_OF_PASSAGE), [piece.passages for piece in pieces]),
+    ))  # fmt: skip
+    parts: dict[str, int] = {}
+    document = section = passage = 0
+    for piece in pieces:
+        of_sections = SectionRows(*sections[:, section : section + piece.sections])
+        of_passages = PassageRows(*passages[:, passage : passage + piece.passages])
+        piece.read(of_sections, of_passages, document, section, parts)
+        document, section, passage = document + piece.documents.size, section + piece.sections, passage + piece.passages
+    return {
+        **dict(zip(_OF_SECTION.values(), sections, strict=True)),
+        **dict(zip(_OF_PASSAGE.values(), passages, strict=True)),
+        **_occurrences(pieces),
+    }, tuple(parts)
+
+
+def _occurrences(pieces: list[_Piece]) -> dict[str, Array]:
+    """The columns of occurrences, and the lengths of documents."""
+    terms, positions, ends, lengths = [], [], [], []
+    count = 0
+    for piece in pieces:
+        term, position, end = piece.occurrences()
+        terms.append(term)
+        positions.append(position)
+        ends.append(end + count if count else end)
+        lengths.append(piece.lengths())
+        count += term.size
+    return {
+        "term_of_occurrence": _joined(terms, np.int32),
+        "position_of_occurrence": _joined(positions, np.int32),
+        "end_occurrence_of_document": _joined(ends, np.int64),
+        "length_of_document": _joined(lengths, np.int64),
+    }
+
+
+def _joined(pieces: list[Array], kind: type[np.integer]) -> Array:
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces) if pieces else np.zeros(0, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The candidates of one segment. They are verified (`Segment.joined`)."""
+
+    segment: Segment
+    terms: Integers
+    """The number of each query term in the segment, or -1."""
+    documents: Integers
+    """Numbers of the candidates in the segment."""
+    first_section: Integers
+    end_section: Integers
+    elements: tuple[Integers, dict[str, Integers]] | None
+    """The document and the columns of each element, if elements are ranked."""
+    first_passage: Integers
+    end_passage: Integers
+    """The passages of each document, or its range of elements."""
+
+    @classmethod
+    def of(cls, segment: Segment, terms: Integers, documents: Integers, units: Units, tags: Collection[str] | None) -> _Piece:
+        """The given documents of a segment."""
+        segment.joined.require(documents)
+        sections = _bounds(segment["document.first_section"], documents)
+        if units == "passages":
+            return cls(segment, terms, documents, *sections, None, *_bounds(segment["document.first_passage"], documents))
+        elements = read_elements(segment, documents, units, tags)
+        end = np.cumsum(np.bincount(elements[0], minlength=documents.size))
+        return cls(segment, terms, documents, *sections, elements, np.concatenate([[0], end[:-1]]), end)
+
+    @property
+    def sections(self) -> int:
+        """Number of sections."""
+        return int((self.end_section - self.first_section).sum())
+
+    @property
+    def passages(self) -> int:
+        """Number of passages or elements."""
+        return int((self.end_passage - self.first_passage).sum())
+
+    def read(self, sections: SectionRows, passages: PassageRows, base: int, base_of_sections: int, parts: dict[str, int]) -> None:
+        """Read the sections and passages. New parts are added to `parts`, which has the number of each part."""
+        columns, tokens = self.segment.columns, self.segment["document.tokens"][self.documents].astype(np.int64)
+        first_span, end_span = _bounds(self.segment["document.first_span"], self.documents)
+        documents = JoinedDocuments(
+            self.end_passage - self.first_passage, self.end_section - self.first_section, end_span - first_span, first_span, tokens,
+            base, base_of_sections,
+        )  # fmt: skip
+        read_ranges_to(
+            sections[1:], [columns.numbers(f"section.{name}") for name in _READ_OF_SECTION], self.first_section, self.end_section
+        )
+        self._read_passages(passages)
+        seen = np.zeros(len(self.segment.labels), bool)
+        for state in (
+            number_sections(documents, sections),
+            number_passages(documents, passages, columns.numbers("span.part"), seen),
+        ):
+            if state in _DAMAGE:
+                raise columns.damaged(_DAMAGE[state])
+        # Each segment has its own numbering of labels.
+        labels = np.flatnonzero(seen).tolist()
+        number = np.zeros(seen.size, np.int64)
+        for label in labels:
+            number[label] = parts.setdefault(self.segment.labels[label], len(parts))
+        passages.part[:] = number[labels[0]] if len(labels) == 1 else number[passages.part]
+
+    def _read_passages(self, passages: PassageRows) -> None:
+        if self.elements is not None:
+            for name, values in self.elements[1].items():
+                getattr(passages, name)[:] = values
+            return
+        columns = [self.segment.columns.numbers(f"passage.{name}") for name in OF_PASSAGE]
+        read_ranges_to([getattr(passages, name) for name in OF_PASSAGE], columns, self.first_passage, self.end_passage)
+
+    def occurrences(self) -> tuple[Array, Array, Array]:
+        """The term and the position of each occurrence, and the end of each document's occurrences."""
+        codes = _bounds(self.segment["document.first_code"], self.documents)
+        term, position, end = scan(self.segment.columns["tokens"], *codes, self.terms)
+        return term, position, end
+
+    def lengths(self) -> Integers:
+        """The length of each document in indexed tokens."""
+        return self.segment["document.length"][self.documents].astype(np.int64)
+
+
+def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
+    """The first and the end offset (exclusive) of each document's entries."""
+    return frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
