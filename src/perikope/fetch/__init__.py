@@ -18,7 +18,8 @@ class Summand(NamedTuple):
     """The query term that it is due to; empty if it is due to none, as the length of the document."""
 
 
-def _unknown(document: int) -> Sequence[Summand]:
+def unknown_parts(document: int) -> Sequence[Summand]:
+    """The contributions to a score about which nothing is known: none."""
     return ()
 
 
@@ -30,7 +31,7 @@ class Candidates:
     """The numbers of the documents in the index."""
     scores: Floats
     """The score of each document, aligned with `documents`."""
-    parts_of_score: Callable[[int], Sequence[Summand]] = _unknown
+    parts_of_score: Callable[[int], Sequence[Summand]] = unknown_parts
     """A function from a document number to the contributions to its score; empty if they are not known."""
 
     def __len__(self) -> int:

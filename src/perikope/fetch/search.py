@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from perikope.core.arrays import Array, Floats, Integers, Unsigned16
 from perikope.core.checkpoints import checkpoint
-from perikope.fetch import Candidates, Summand
+from perikope.fetch import Candidates, Summand, unknown_parts
 from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
-from perikope.index.reader import Snapshot
+from perikope.index.reader import FoundTerms, Snapshot, TermTable
 from perikope.index.segments import Segment
 from perikope.kernels.accumulate import (
     DAMAGED,
     FULL,
     SMALL,
     WINDOW,
-    AllowedDocuments,
-    BestDocuments,
     ContributionTables,
     SegmentPostings,
-    WeightedTerms,
     WindowBuffers,
     allowed_documents,
     best_of_segment,
     best_of_small_segment,
     rare_frequencies,
 )
+from perikope.kernels.order import best_first
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
@@ -48,32 +47,81 @@ _ROWS_BY_FREQUENCY = 64
 _TIES = 1024
 """Room for documents that tie with the last of the best; it is enlarged if there are more."""
 _MODELS = 8
-"""Number of models whose tables are cached per segment."""
+"""Number of models whose tables are cached per segment, and whose factors of terms are cached per snapshot."""
+_FEW = 64
+"""This many documents are sorted by numpy, so that a search of a small index need not compile a kernel for it."""
 
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
     """The best `documents` documents that satisfy the filter. Equal scores are ordered by document id."""
     # In a small collection, the steps of this function take longer than reading postings, so there are few of them.
-    rows = snapshot.look_up(query.terms)
-    frequency = rows.counts[0]
-    # Rare terms first, because skipping saves most for frequent terms. The order is the same in all segments.
-    order = frequency.argsort(kind="stable")
-    if frequency[order[0]] == 0:
-        order = order[frequency[order] > 0]
-    rows, weights = rows.at(order), np.array(query.weights)[order]
-    names = [query.terms[number] for number in order]
-    terms = collection_statistics(snapshot, names, rows.counts, by_language=bool(query.languages))
-    most = max(snapshot.numbers, 1)
-    search = _Search(model, terms, weights, min(documents, most), most, filter)
+    terms = _QueryTerms(snapshot, query, model)
+    search = _Search(snapshot, model, terms, documents, filter)
     for i, segment in enumerate(snapshot.segments):
         checkpoint("candidates")
-        search.add(segment, rows.numbers[i], rows.bounds(i), int(snapshot.first_document[i]))
+        search.add(i, segment)
     numbers, sums = search.best
-    candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
-        return candidates
-    labels = query.labels(names)
-    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, model, terms, names, labels, weights))
+        return in_order(snapshot, numbers, model.finish(sums, terms.weights, terms.statistics), documents)
+    return in_order(snapshot, numbers, sums, documents, partial(_parts_of_score, snapshot, model, terms))
+
+
+class _QueryTerms:
+    """The terms of a query that occur in the collection, rare terms first, since skipping saves most for frequent ones.
+
+    The order is the same in all segments.
+    """
+
+    def __init__(self, snapshot: Snapshot, query: Query, model: FetchModel) -> None:
+        self._snapshot, self._query = snapshot, query
+        table, rows = snapshot.find_terms(query.terms)
+        frequency = table.rows[rows, 0]
+        order = frequency.argsort(kind="stable")
+        if frequency[order[0]] == 0:
+            order = order[frequency[order] > 0]
+        self._order = order
+        self.table = table.rows
+        """The data of terms, see `TermTable`."""
+        self.rows = rows[order]
+        """The row of each term in `table`."""
+        self.weights = np.array(query.weights)[order]
+        """The weight of each term in the query."""
+        self.coefficients = _term_factors(snapshot, table, model, by_language=bool(query.languages))[self.rows] * self.weights[:, None]
+        """The model's factors of each term, multiplied by the weight of the term; shape (terms, factors)."""
+
+    @property
+    def names(self) -> list[str]:
+        """The terms."""
+        return [self._query.terms[number] for number in self._order.tolist()]
+
+    @property
+    def labels(self) -> list[str]:
+        """The terms as explanations show them."""
+        return self._query.labels(self.names)
+
+    @property
+    def statistics(self) -> Terms:
+        """The statistics of the terms and of the collection."""
+        by_language = bool(self._query.languages)
+        return collection_statistics(self._snapshot, self.names, self.table[self.rows].T, by_language=by_language)
+
+
+def _term_factors(snapshot: Snapshot, table: TermTable, model: FetchModel, *, by_language: bool) -> Floats:
+    """The model's factors of all terms in a table, one row per term; they are computed once for each term."""
+    key = (model.definition.name, *model.parameters.values(), by_language)
+    done, factors = table.derived.get(key, (0, _NO_VALUES))
+    known = len(table.row_of_term)
+    if done < known:
+        names = list(table.row_of_term)[done:known] if by_language else ()
+        with np.errstate(divide="ignore", invalid="ignore"):  # the table may have terms that do not occur
+            new = np.stack(model.of_term(collection_statistics(snapshot, names, table.rows[done:known].T, by_language=by_language)), axis=1)
+        before, factors = factors, np.empty((max(known, 2 * done), new.shape[1]))
+        factors[:done] = before[:done].reshape(done, new.shape[1])
+        factors[done:known] = new
+        while len(table.derived) >= _MODELS and key not in table.derived:
+            table.derived.pop(next(iter(table.derived)), None)
+        table.derived[key] = known, factors
+    return factors
 
 
 def collection_statistics(snapshot: Snapshot, names: Sequence[str], counts: Array, *, by_language: bool) -> Terms:
@@ -87,19 +135,12 @@ def collection_statistics(snapshot: Snapshot, names: Sequence[str], counts: Arra
     return Terms(counts[0], counts[1], documents, tokens, snapshot.totals.occurrences / max(snapshot.totals.documents, 1))
 
 
-def _parts_of_score(
-    snapshot: Snapshot,
-    model: FetchModel,
-    terms: Terms,
-    names: Sequence[str],
-    labels: Sequence[str],
-    weights: Floats,
-    document: int,
-) -> list[Summand]:
+def _parts_of_score(snapshot: Snapshot, model: FetchModel, query_terms: _QueryTerms, document: int) -> list[Summand]:
     """The contributions to the score of a document.
 
     There is one per query term in the document and, if the model has a background, one for the document's length.
     """
+    names, labels, weights, terms = query_terms.names, query_terms.labels, query_terms.weights, query_terms.statistics
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
     numbers = snapshot.look_up(names).numbers[i]
@@ -118,11 +159,10 @@ def _parts_of_score(
 class _Search:
     """Collects the best documents, segment by segment."""
 
-    def __init__(self, model: FetchModel, terms: Terms, weights: Floats, documents: int, most: int, filter: Filter | None) -> None:
-        self._model, self._terms, self._weights, self._documents, self._filter = model, terms, weights, documents, filter
-        factors = model.of_term(terms)
-        self._factors = (weights * factors[0])[:, None] if len(factors) == 1 else np.stack([weights * factor for factor in factors], axis=1)
-        self._positive = bool((self._factors > 0).all())
+    def __init__(self, snapshot: Snapshot, model: FetchModel, terms: _QueryTerms, documents: int, filter: Filter | None) -> None:
+        self._snapshot, self._model, self._terms, self._filter = snapshot, model, terms, filter
+        most = max(snapshot.numbers, 1)
+        self._documents = min(documents, most)
         # Room for the best documents, those that tie with the last one, and the candidates of one window.
         room = min(documents + _TIES + WINDOW, most)
         self._numbers = np.empty(room, np.int64)
@@ -135,49 +175,50 @@ class _Search:
         """The numbers and sums of the best documents, unordered, including all documents that tie with the last one."""
         return self._numbers[: self._held], self._sums[: self._held]
 
-    def add(self, segment: Segment, numbers: Integers, bounds: Integers, base: int) -> None:
-        """Add the best documents of a segment.
-
-        `numbers` has the number of each term in the segment, or -1. `bounds` has shape (4, terms). Its rows are the
-        first list, the end of the lists, the first posting and the end of the postings of each term. `base` is the
-        number of the segment's first document in the index.
-        """
-        segment.posted.require(numbers)
+    def add(self, i: int, segment: Segment) -> None:
+        """Add the best documents of segment number `i`."""
+        terms, column, base = self._terms, FoundTerms.column(i), int(self._snapshot.first_document[i])
+        segment.posted.require(terms.table[terms.rows, column])
         lengths: _Lengths = segment.remember(_read_lengths, "")
-        tables = _tables(segment, lengths, self._model, self._terms)
-        if not tables.complete:
-            tables = self._with_rare(segment, tables, bounds[2], bounds[3])
-        smoothed = self._model.definition.background is not None
-        background = self._model.background(lengths.values, float(self._weights.sum())) if smoothed else None
-        sums_grow = background is None and tables.positive and self._positive
-        if sums_grow:
-            self._threshold = max(self._threshold, 0.0)
-        upper = self._factors @ tables.contributions.largest
-        terms = WeightedTerms(bounds, self._factors, _NONE if background is None else background, sums_grow, upper)
+        tables = self._tables(segment, lengths, column)
+        background = _NONE
+        if self._model.definition.background is not None:
+            background = self._model.background(lengths.values, float(terms.weights.sum()))
+        query = terms.table, terms.rows, column + 1, terms.coefficients, background
         allowed = _allowed(segment, self._filter)
+        kernel = best_of_small_segment if segment.documents <= SMALL else best_of_segment
         state = FULL
         while state == FULL:
-            best = BestDocuments(self._numbers, self._sums, self._documents, self._held, self._threshold)
-            kernel = best_of_small_segment if segment.documents <= SMALL else best_of_segment
-            self._held, self._threshold, state = kernel(lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers)
+            best = self._numbers, self._sums, self._documents, self._held, self._threshold
+            self._held, self._threshold, state = kernel(lengths.postings, query, tables, allowed, base, best, _SPACE.buffers)
             if state == FULL:
                 before = np.flatnonzero(self._numbers[: self._held] < base)
                 self._numbers, self._sums, self._held = _enlarged(self._numbers, before), _enlarged(self._sums, before), before.size
         if state == DAMAGED:
             raise segment.columns.damaged("has damaged postings")
 
-    def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
+    def _tables(self, segment: Segment, lengths: _Lengths, column: int) -> tuple[Any, ...]:
+        """The values of `ContributionTables`, including all rare postings of the query."""
+        totals = self._snapshot.totals
+        average_length = totals.occurrences / max(totals.documents, 1)
+        tables = _tables(segment, lengths, self._model, self._terms, average_length)
+        if not tables.complete:
+            first, end = self._terms.table[self._terms.rows, column + 3], self._terms.table[self._terms.rows, column + 4]
+            tables = self._with_rare(segment, tables, first, end, average_length)
+        return tables.contributions
+
+    def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers, average_length: float) -> _Tables:
         """The tables, with the values of those postings of the query whose frequency has no row in the tables."""
-        postings, first_rare = rare_frequencies(segment.columns["posting.frequency"], first, end, tables.contributions.rows)
+        postings, first_rare = rare_frequencies(segment.columns["posting.frequency"], first, end, tables.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
         order = np.argsort(postings)
         postings, term = postings[order], term[order]
         frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
         if tables.of_terms:
-            factors: Factors = (self._model.by_frequency(frequency, self._terms.at(term)),)
+            factors: Factors = (self._model.by_frequency(frequency, self._terms.statistics.at(term)),)
         else:
             length = segment["document.length"][segment.documents_at(postings)]
-            factors = self._model.of_document(frequency, length, self._terms.average_length)
+            factors = self._model.of_document(frequency, length, average_length)
         return tables.with_rare(postings, np.stack(factors))
 
 
@@ -189,7 +230,7 @@ def _enlarged(values: Array, kept: Integers) -> Array:
 
 
 _NONE = np.zeros(0)
-_ALL = allowed_documents(np.zeros(0, np.uint8))
+_ALL = tuple(allowed_documents(np.zeros(0, np.uint8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +239,12 @@ class _Lengths:
 
     values: Integers
     """The distinct lengths in ascending order. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
-    postings: SegmentPostings
+    classes: Unsigned16
+    """The index of each document's length in `values`, padded with zeros to a whole number of windows."""
+    postings: tuple[Any, ...]
+    """The values of `SegmentPostings`."""
     no_classes: Unsigned16
-    """Zeros, aligned with `postings.length_class`."""
+    """Zeros, aligned with `classes`."""
     tables: dict[object, _Tables]
     """The tables of the models used last, by model and average length."""
 
@@ -214,7 +258,7 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
         segment.columns["posting.document"], segment.columns["posting.frequency"], segment.columns["window.number"],
         first_posting.view(np.uint8), first_posting.itemsize, padded, segment.documents,
     )  # fmt: skip
-    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), postings, np.zeros_like(padded), {})
+    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), padded, tuple(postings), np.zeros_like(padded), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +268,10 @@ class _Tables:
     There is one layer per factor or, if values do not depend on length, one layer per term.
     """
 
-    contributions: ContributionTables
-    positive: bool
-    """Whether every value is above 0."""
+    contributions: tuple[Any, ...]
+    """The values of `ContributionTables`."""
+    rows: int
+    """Frequencies from this value on have no row in the tables."""
     of_terms: bool
     """Whether there is one layer per term, not per factor."""
     complete: bool
@@ -234,26 +279,26 @@ class _Tables:
 
     def with_rare(self, postings: Integers, values: Floats) -> _Tables:
         """The same tables with values, shape (factors, postings), of postings whose frequency has no row."""
-        contributions = self.contributions._replace(rare_postings=postings, rare_values=values)
-        if not postings.size:
-            return replace(self, contributions=contributions, complete=True)
-        contributions = contributions._replace(largest=np.maximum(contributions.largest, values.max(axis=1)))
-        return replace(self, contributions=contributions, positive=self.positive and bool((values > 0).all()), complete=True)
+        tables = ContributionTables(*self.contributions)._replace(rare_postings=postings, rare_values=values)
+        if postings.size:
+            positive = tables.positive and bool((values > 0).all())
+            tables = tables._replace(largest=np.maximum(tables.largest, values.max(axis=1)), positive=positive)
+        return replace(self, contributions=tuple(tables), complete=True)
 
 
-def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
+def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: _QueryTerms, average_length: float) -> _Tables:
     if model.definition.by_frequency is not None:
-        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], terms.at((slice(None), None)))[:, :, None]
-        contributions = ContributionTables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, _NO_NUMBERS, _NO_VALUES, np.ones(1), 1)
-        return _Tables(contributions, False, True, False)
-    name = (model.definition.name, tuple(model.parameters.values()), terms.average_length)
-    tables = lengths.tables.get(name)
-    if tables is None:
-        tables = _factor_tables(segment, lengths, model, terms.average_length)
+        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], terms.statistics.at((slice(None), None)))[:, :, None]
+        tables = ContributionTables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, _NO_NUMBERS, _NO_VALUES, np.ones(1), 1, False)
+        return _Tables(tuple(tables), _ROWS_BY_FREQUENCY, True, False)
+    name = (model.definition.name, *model.parameters.values(), average_length)
+    found = lengths.tables.get(name)
+    if found is None:
+        found = _factor_tables(segment, lengths, model, average_length)
         while len(lengths.tables) >= _MODELS:
             lengths.tables.pop(next(iter(lengths.tables)), None)
-        lengths.tables[name] = tables
-    return tables
+        lengths.tables[name] = found
+    return found
 
 
 _NO_NUMBERS = np.zeros(0, np.int64)
@@ -270,8 +315,8 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
         layer[1:rows] = np.broadcast_to(factor, (rows, lengths.values.size))[1:]
     used = values[:, 1:rows]
     largest = used.max(axis=(1, 2))
-    contributions = ContributionTables(values, rows, lengths.postings.length_class, _NO_NUMBERS, _NO_VALUES, largest, 0)
-    tables = _Tables(contributions, bool(used.min() > 0), False, False)
+    contributions = ContributionTables(values, rows, lengths.classes, _NO_NUMBERS, _NO_VALUES, largest, 0, bool(used.min() > 0))
+    tables = _Tables(tuple(contributions), rows, False, False)
     if rows < LARGE:
         return tables
     postings = segment.large_frequencies()
@@ -281,18 +326,19 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     return tables.with_rare(postings, np.stack(model.of_document(frequency, length, average_length)))
 
 
-def _allowed(segment: Segment, filter: Filter | None) -> AllowedDocuments:
-    """The documents of a segment that may be results."""
+def _allowed(segment: Segment, filter: Filter | None) -> tuple[Any, ...]:
+    """The documents of a segment that may be results, as the values of `AllowedDocuments`."""
     if filter is None and not segment.tombstones:
         return _ALL
     last = _LAST_MASK.get(segment)
     if last is None or last[0] != filter:
         allowed = segment.alive if filter is None else mask(segment, filter)
-        last = _LAST_MASK[segment] = filter, allowed_documents((allowed & segment.alive if segment.tombstones else allowed).view(np.uint8))
+        allowed = allowed & segment.alive if segment.tombstones else allowed
+        last = _LAST_MASK[segment] = filter, tuple(allowed_documents(allowed.view(np.uint8)))
     return last[1]
 
 
-_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter | None, AllowedDocuments]] = WeakKeyDictionary()
+_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter | None, tuple[Any, ...]]] = WeakKeyDictionary()
 """The last filter of each segment, with its mask. The next topic or page usually has the same filter."""
 
 
@@ -300,23 +346,38 @@ class _Space(threading.local):
     """Buffers of the kernel, one set per thread. Sums are 0 between calls."""
 
     def __init__(self) -> None:
-        self.buffers = WindowBuffers(
+        buffers = WindowBuffers(
             np.zeros(WINDOW), np.zeros(WINDOW, np.uint8), np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
         )
+        self.buffers = tuple(buffers)
 
 
 _SPACE = _Space()
 
 
-def in_order(snapshot: Snapshot, numbers: Integers, scores: Floats, documents: int) -> Candidates:
+def in_order(
+    snapshot: Snapshot,
+    numbers: Integers,
+    scores: Floats,
+    documents: int,
+    parts_of_score: Callable[[int], Sequence[Summand]] = unknown_parts,
+) -> Candidates:
     """The best `documents` documents by score. Equal scores are ordered by id; ids are read only for equal scores."""
-    order = np.argsort(-scores, kind="stable")
-    numbers, scores = numbers[order], scores[order]
+    if scores.size <= _FEW:
+        order = (-scores).argsort(kind="stable")
+        numbers, scores = numbers[order], scores[order]
+        tied, tie = _ties(scores, documents) if len(set(scores.tolist())) < scores.size else (_NO_NUMBERS, _NO_NUMBERS)
+    else:
+        numbers, scores, tied, tie = best_first(numbers, scores, documents)
+    if tied.size:
+        numbers[tied] = numbers[tied][snapshot.by_id(numbers[tied], tie)]
+    return Candidates(numbers[:documents], scores[:documents], parts_of_score)
+
+
+def _ties(scores: Floats, most: int) -> tuple[Integers, Integers]:
+    """The indexes of scores that equal a neighbour, and the first index of each one's tie, as `best_first` does."""
     equal = scores[1:] == scores[:-1]
-    if equal.any():
-        # Runs of equal scores are sorted by id. Runs that begin after the best documents need no sorting.
-        run = np.concatenate([[0], np.cumsum(~equal)])
-        tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-        tied = np.flatnonzero(tied & (run <= run[min(documents, run.size) - 1]))
-        numbers[tied] = numbers[tied][snapshot.by_id(numbers[tied], run[tied])]
-    return Candidates(numbers[:documents].copy(), scores[:documents].copy())
+    same_as_before = np.concatenate([[False], equal])
+    tie = np.maximum.accumulate(np.where(same_as_before, 0, np.arange(scores.size)))
+    tied = np.flatnonzero((same_as_before | np.concatenate([equal, [False]])) & (tie < most))
+    return tied, tie[tied]

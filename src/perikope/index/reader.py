@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -106,6 +106,38 @@ class TermRows:
         return TermRows(np.ascontiguousarray(self.rows[:, terms]))
 
 
+class TermTable:
+    """The data of the terms that were looked up lately, with one row per term: the transpose of `TermRows.rows`.
+
+    Rows are added and never changed. `derived` holds what others computed from the rows, by a key of theirs.
+    """
+
+    def __init__(self, columns: int, most: int) -> None:
+        self.row_of_term: dict[str, int] = {}
+        self.rows: Integers = np.empty((most, columns), np.int64)
+        self.derived: dict[Any, Any] = {}
+
+    def add(self, terms: Sequence[str], rows: Integers) -> None:
+        """Add terms that the table lacks, with their rows."""
+        first = len(self.row_of_term)
+        self.rows[first : first + len(terms)] = rows
+        # After the rows, since other threads read the table meanwhile.
+        self.row_of_term.update({term: first + i for i, term in enumerate(terms)})
+
+
+class FoundTerms(NamedTuple):
+    """Where the data of terms is, for those who need not copy it."""
+
+    table: TermTable
+    numbers: Integers
+    """The row of each term in the table."""
+
+    @staticmethod
+    def column(segment: int) -> int:
+        """The column of a table that has the numbers of terms in a segment; those of `TermRows.bounds` follow it."""
+        return _COUNTS + segment * _OF_SEGMENT
+
+
 class _TermCache:
     """A cache of the data of terms, since looking up a term in many segments takes longer than reading its postings.
 
@@ -116,35 +148,34 @@ class _TermCache:
         self._segments = segments
         self._most = most
         self._lock = threading.Lock()
-        self._empty()
+        self._table = self._empty(most)
 
-    def _empty(self) -> None:
-        self._row_of_term: dict[str, int] = {}
-        self._table = np.empty((self._most, _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
+    def _empty(self, most: int) -> TermTable:
+        return TermTable(_COUNTS + _OF_SEGMENT * len(self._segments), most)
 
-    def look_up(self, terms: Sequence[str]) -> Integers:
-        """The data of terms, with one row per term: the transpose of `TermRows.rows`."""
-        row_of_term, table = self._row_of_term, self._table
+    def find(self, terms: Sequence[str]) -> FoundTerms:
+        """Look up terms, of which one may occur several times."""
+        table = self._table
+        row_of_term = table.row_of_term
         try:
-            return table[[row_of_term[term] for term in terms]]
+            return FoundTerms(table, np.array([row_of_term[term] for term in terms], np.int64))
         except KeyError:
-            return self._find(terms)
+            table = self._with(terms)
+        return FoundTerms(table, np.array([table.row_of_term[term] for term in terms], np.int64))
 
-    def _find(self, terms: Sequence[str]) -> Integers:
+    def _with(self, terms: Sequence[str]) -> TermTable:
+        """A table that has all these terms."""
         with self._lock:
-            new = [term for term in dict.fromkeys(terms) if term not in self._row_of_term]
-            rows = self._read(new)
-            if len(terms) > self._most:
-                return self._read(terms)
-            if len(self._row_of_term) + len(new) > self._most:
+            table = self._table
+            new = [term for term in dict.fromkeys(terms) if term not in table.row_of_term]
+            if len(table.row_of_term) + len(new) > self._most:
                 # A new table is made, since other threads may still read the old one.
-                self._empty()
                 new = list(dict.fromkeys(terms))
-                rows = self._read(new)
-            first = len(self._row_of_term)
-            self._table[first : first + len(new)] = rows
-            self._row_of_term.update({term: first + i for i, term in enumerate(new)})
-            return self._table[[self._row_of_term[term] for term in terms]]
+                table = self._empty(max(self._most, len(new)))
+            table.add(new, self._read(new))
+            if table.rows.shape[0] == self._most:
+                self._table = table
+            return table
 
     def _read(self, terms: Sequence[str]) -> Integers:
         names = [term.encode("utf-8", "surrogatepass") for term in terms]
@@ -231,8 +262,11 @@ class Snapshot:
 
         `groups` has the group of each document and is in ascending order.
         """
-        segment_of = np.searchsorted(self.first_document, documents, "right") - 1
-        rows_of_segment = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
+        if len(self.segments) == 1:
+            rows_of_segment: list[Any] = [slice(None)]
+        else:
+            segment_of = np.searchsorted(self.first_document, documents, "right") - 1
+            rows_of_segment = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
         local = [documents[rows] - self.first_document[i] for i, rows in enumerate(rows_of_segment)]
         for segment, numbers in zip(self.segments, local, strict=True):
             segment.named.require(numbers)
@@ -261,7 +295,12 @@ class Snapshot:
 
     def look_up(self, terms: Sequence[str]) -> TermRows:
         """Look up terms (`language:term`): their counts, and their numbers, windows and postings in each segment."""
-        return TermRows(np.ascontiguousarray(self._terms.look_up(terms).T))
+        table, numbers = self._terms.find(terms)
+        return TermRows(np.ascontiguousarray(table.rows[numbers].T))
+
+    def find_terms(self, terms: Sequence[str]) -> FoundTerms:
+        """Look up terms as `look_up` does, without a copy of their data."""
+        return self._terms.find(terms)
 
     def terms_with_prefix(self, prefix: str, most: int) -> tuple[int, list[str]]:
         """The number of terms that begin with `prefix`, and their sorted names.

@@ -10,9 +10,10 @@ these lists cannot be among the best. Then only the *candidates*, the documents 
 looked up in the remaining lists. Before each list, candidates that cannot be among the best any more are dropped. If a
 filter allows only few documents of a window, these documents are looked up in all lists.
 
-The arguments of `best_of_segment` are NamedTuples that callers reuse: `SegmentPostings` is built once per segment,
-`ContributionTables` once per segment and model, `WeightedTerms` once per query and segment, and `WindowBuffers` once
-per thread.
+The arguments of `best_of_segment` are the values of NamedTuples that callers reuse: `SegmentPostings` is built once per
+segment, `ContributionTables` once per segment and model, `WeightedTerms` once per query and segment, and
+`WindowBuffers` once per thread. Callers pass them as plain tuples (`tuple(postings)`), since a NamedTuple takes numba
+half a microsecond to recognise, in every call.
 """
 
 from __future__ import annotations
@@ -83,24 +84,26 @@ class ContributionTables(NamedTuple):
     rare_values: Floats
     """Shape (coefficients, rare postings): the contributions of the rare postings."""
     largest: Floats
-    """For each coefficient, the largest value in its layer or layers; `WeightedTerms.bounds` depends on it."""
+    """For each coefficient, the largest value in its layer or layers."""
     layers_per_term: int
     """Term number t uses the layers from `t · layers_per_term` on. 0 means that all terms use the same layers."""
+    positive: bool
+    """Whether all values are above 0."""
 
 
 class WeightedTerms(NamedTuple):
     """The terms of a query in one segment, rare terms first."""
 
-    lists: Integers
-    """Shape (2 or more, terms): the first list of each term, and one more than its last list, in the first two rows."""
+    table: Integers
+    """Data about many terms, one row per term."""
+    rows: Integers
+    """The row of each term in `table`."""
+    column: int
+    """This column of `table` has the first list of each term, and the next column one more than its last list."""
     coefficients: Floats
     """Shape (terms, coefficients): the coefficients of each term."""
     background: Floats
     """A value per length class, which is added to the score of each matching document; empty for none."""
-    sums_grow: bool
-    """Whether all contributions are positive and there is no background. Sums then only grow."""
-    bounds: Floats
-    """Upper bound of what each term adds to a document, if sums grow; otherwise any values."""
 
 
 class AllowedDocuments(NamedTuple):
@@ -151,6 +154,21 @@ class WindowBuffers(NamedTuple):
     """1 for each candidate that is in one of the lists so far, else 0."""
 
 
+class _Terms(NamedTuple):
+    """The terms of a query, with what the kernel has computed about them."""
+
+    first_list: Integers
+    """The first list of each term in the segment."""
+    end_list: Integers
+    """One more than the last list of each term."""
+    coefficients: Floats
+    """Shape (terms, coefficients): the coefficients of each term."""
+    sums_grow: bool
+    """Whether all contributions are positive and there is no background. Sums then only grow."""
+    bounds: Floats
+    """Upper bound of what each term adds to a document, if sums grow; otherwise any values."""
+
+
 class _Window(NamedTuple):
     """One window with its lists, in the order of their terms."""
 
@@ -175,12 +193,15 @@ class _Window(NamedTuple):
     term: Integers
     """Index of each list's term."""
     bound_from: Floats
-    """Upper bound of what each list and all lists after it together add to a document; 0 at the end."""
+    """Upper bound of what each list and all lists after it together add to a document; 0 at the end.
+
+    It holds only if sums grow.
+    """
 
 
 @kernel
 def best_of_segment(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
+    postings: SegmentPostings, query: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
     best: BestDocuments, buffers: WindowBuffers,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Add the best documents of a segment to the best documents so far.
@@ -192,11 +213,16 @@ def best_of_segment(
     window, of which there are at most `WINDOW`. The caller must then remove the documents of this segment, whose
     numbers are at least `base`, and call again with more room.
     """
-    next_list = terms.lists[0].copy()
+    postings, tables, allowed = SegmentPostings(*postings), ContributionTables(*tables), AllowedDocuments(*allowed)
+    query, best, buffers = WeightedTerms(*query), BestDocuments(*best), WindowBuffers(*buffers)
+    terms = _terms_of(query, tables)
+    next_list = terms.first_list.copy()
     held, threshold = best.held, best.threshold
+    if terms.sums_grow:
+        threshold = max(threshold, 0.0)
     last = -1
     while True:
-        number = _next_window(postings.window_of_list, next_list, terms.lists[1])
+        number = _next_window(postings.window_of_list, next_list, terms.end_list)
         if number == WINDOW:
             return held, threshold, SOUND
         if number <= last or number * WINDOW >= postings.count:
@@ -216,7 +242,7 @@ def best_of_segment(
                 threshold = max(threshold, _threshold(buffers.sums[: window.size], best.k, window.allowed))
             candidates = _choose_added(postings.documents, window, added, terms.sums_grow, threshold, buffers)
         candidates = _look_up_lists(postings, terms, tables, window, added, threshold, buffers, candidates)
-        _add_background(postings.length_class, terms.background, window.base, buffers, candidates)
+        _add_background(postings.length_class, query.background, window.base, buffers, candidates)
         if held + candidates > best.documents.size:
             return held, threshold, FULL
         held = _keep_best(buffers, candidates, base + window.base, best, held, threshold)
@@ -227,7 +253,7 @@ def best_of_segment(
 
 @kernel
 def best_of_small_segment(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
+    postings: SegmentPostings, query: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, base: int,
     best: BestDocuments, buffers: WindowBuffers,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Do the same as `best_of_segment`, for a segment of at most `SMALL` documents. The results are equal to the bit.
@@ -235,28 +261,24 @@ def best_of_small_segment(
     All lists are added, since skipping saves nothing in a small segment. This kernel is compiled in a fifth of the
     time, and most first searches need no other.
     """
+    postings, tables, allowed = SegmentPostings(*postings), ContributionTables(*tables), AllowedDocuments(*allowed)
+    query, best, buffers = WeightedTerms(*query), BestDocuments(*best), WindowBuffers(*buffers)
     first_posting, size = postings.first_posting, postings.posting_size
-    documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
-    table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
-    sums, seen, mask, background = buffers.sums, buffers.seen, allowed.mask, terms.background
+    sums, seen, mask, background = buffers.sums, buffers.seen, allowed.mask, query.background
     held, threshold = best.held, best.threshold
     if held + postings.count > best.documents.size:
         return held, threshold, FULL
     state = SOUND
-    for term in range(terms.lists.shape[1]):
-        at, end_list = terms.lists[0, term], terms.lists[1, term]
+    for term in range(query.rows.size):
+        at, end_list = query.table[query.rows[term], query.column], query.table[query.rows[term], query.column + 1]
         if at >= end_list:
             continue
         first, end = read(first_posting, size, at), read(first_posting, size, at + 1)
-        if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(documents[first:end], postings.count):
+        if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(postings.documents[first:end], postings.count):
             state = DAMAGED
             break
-        coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
-        for posting in range(first, end):
-            document = documents[posting]
-            column = columns[document]
-            sums[document] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
-            seen[document] = 1
+        _add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums, seen)
+    limit = 2 * (held + best.k) + _BLOCK
     for document in range(postings.count):
         if seen[document] != 0:
             score = sums[document]
@@ -266,12 +288,55 @@ def best_of_small_segment(
                 best.documents[held] = base + document
                 best.scores[held] = score
                 held += 1
+                if held == limit:
+                    held, threshold = _shrink(best.documents, best.scores, held, best.k)
+                    limit = 2 * held + _BLOCK  # ties with the k-th best stay, and there may be many
             sums[document] = 0.0
             seen[document] = 0
     if held >= best.k:
         held, lowest = _shrink(best.documents, best.scores, held, best.k)
         threshold = max(threshold, lowest)
     return held, threshold, state
+
+
+@step
+def _add_small(
+    postings: SegmentPostings, tables: ContributionTables, coefficients: Floats, layer: int, first: int, end: int, sums: Floats,
+    seen: Bytes,
+) -> None:  # fmt: skip
+    """Add the contributions of the postings from `first` to `end` to the sums of their documents, and set `seen`."""
+    documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
+    values, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
+    next_rare = lower_bound(rare, 0, rare.size, first)
+    if coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
+        coefficient, table = coefficients[0], values[layer]
+        for posting in range(first, end):
+            document = documents[posting]
+            sums[document] += coefficient * table[frequencies[posting], columns[document]]
+            seen[document] = 1
+        return
+    for posting in range(first, end):
+        document = documents[posting]
+        sums[document] += _contribution(
+            frequencies[posting], posting, columns[document], coefficients, layer, values, rows, rare, rare_values
+        )
+        seen[document] = 1
+
+
+@step
+def _terms_of(query: WeightedTerms, tables: ContributionTables) -> _Terms:
+    """The lists of the terms in the segment, and whether and by how much they raise sums."""
+    table, rows, column, coefficients = query.table, query.rows, query.column, query.coefficients
+    count = rows.size
+    first_list, end_list, bounds = np.empty(count, np.int64), np.empty(count, np.int64), np.zeros(count)
+    sums_grow = tables.positive and query.background.size == 0
+    for term in range(count):
+        first_list[term] = table[rows[term], column]
+        end_list[term] = table[rows[term], column + 1]
+        for j in range(coefficients.shape[1]):
+            sums_grow &= coefficients[term, j] > 0.0
+            bounds[term] += coefficients[term, j] * tables.largest[j]
+    return _Terms(first_list, end_list, coefficients, sums_grow, bounds)
 
 
 @step
@@ -289,7 +354,7 @@ def _next_window(window_of_list: Unsigned16, next_list: Integers, end_list: Inte
 
 @step
 def _open_window(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: AllowedDocuments, number: int,
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, allowed: AllowedDocuments, number: int,
     next_list: Integers,
 ) -> _Window:  # fmt: skip
     """Collect the lists of the window with this number, and move `next_list` past them."""
@@ -297,7 +362,7 @@ def _open_window(
     size = min(postings.count - base, WINDOW)
     count = next_list.size
     first, end, term_of_list = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
-    window_of_list, end_list = postings.window_of_list, terms.lists[1]
+    window_of_list, end_list = postings.window_of_list, terms.end_list
     lists = 0
     total = 0
     for term in range(count):
@@ -369,7 +434,7 @@ def _choose_allowed(allowed: Bytes, buffers: WindowBuffers) -> int:
 
 @step
 def _add_lists(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, buffers: WindowBuffers,
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, buffers: WindowBuffers,
     k: int, threshold: float,
 ) -> tuple[int, float]:  # fmt: skip
     """Add lists to the sums until it is cheaper to look up candidates in the remaining lists.
@@ -406,7 +471,7 @@ def _add_lists(
 
 @step
 def _add_list(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int, buffers: WindowBuffers
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, at: int, buffers: WindowBuffers
 ) -> None:
     """Add list number `at` of the window to the sums, by the fastest loop that the model and the filter allow."""
     first, end, term = window.first[at], window.end[at], window.term[at]
@@ -612,7 +677,7 @@ def _take_from_lists(documents: Unsigned16, window: _Window, added: int, sums_gr
 
 @step
 def _look_up_lists(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, added: int, threshold: float,
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, added: int, threshold: float,
     buffers: WindowBuffers, candidates: int,
 ) -> int:  # fmt: skip
     """Add the lists after the first `added` to the candidates' values; return the number of candidates left.
@@ -642,7 +707,7 @@ def _drop_below(buffers: WindowBuffers, candidates: int, cut: float) -> int:
 
 @step
 def _look_up(
-    postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int,
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, at: int,
     buffers: WindowBuffers, candidates: int,
 ) -> None:  # fmt: skip
     """Add the contributions of list number `at` of the window to the values of the candidates; ignore other documents.

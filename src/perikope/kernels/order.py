@@ -1,11 +1,11 @@
-"""Sort numbers from the largest to the smallest, and find the largest ones."""
+"""Sort numbers from the largest to the smallest, and find the largest ones and those that are equal."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers, Integers32, Mask, Unsigned64
-from perikope.kernels.jit import inner, kernel
+from perikope.kernels.jit import inner, kernel, step
 
 _BITS = np.uint64(11)
 _DIGITS = 6
@@ -120,3 +120,82 @@ def _put_largest_first(values: Floats, count: int, most: int) -> float:
         else:
             break
     return values[wanted]
+
+
+_MANY = 4096
+"""More scores than this are sorted by all their bits, since insertion may take long if they are near each other."""
+_NOT_A_NUMBER = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def best_first(numbers: Integers, scores: Floats, most: int) -> tuple[Integers, Floats, Integers, Integers]:
+    """Sort numbers by their scores, the highest first; equal scores stay in their order. NaN comes last.
+
+    Returns the sorted numbers and scores. Then, for *ties*, which are runs of two or more equal scores: the index of
+    each number in a tie, and the index of the first number of its tie. Ties that begin at `most` or later are left out.
+
+    Up to 4,096 scores are sorted by the 22 highest bits of their differences from the highest (radix sort), and then by
+    insertion. 1,000 scores take a third of the time of a sort by all bits.
+    """
+    count = scores.size
+    order, key = _roughly_ordered(scores)
+    for i in range(1, count):
+        row = order[i]
+        at = i
+        while at > 0 and key[order[at - 1]] > key[row]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = row
+    sorted_numbers, sorted_scores = np.empty(count, np.int64), np.empty(count)
+    tied, first_of_tie = np.empty(count, np.int64), np.empty(count, np.int64)
+    ties = 0
+    first = 0
+    for i in range(count):
+        sorted_numbers[i] = numbers[order[i]]
+        sorted_scores[i] = scores[order[i]]
+        if i > 0 and sorted_scores[i] == sorted_scores[i - 1]:
+            if first < most:
+                if i == first + 1:
+                    tied[ties] = first
+                    first_of_tie[ties] = first
+                    ties += 1
+                tied[ties] = i
+                first_of_tie[ties] = first
+                ties += 1
+        else:
+            first = i
+    return sorted_numbers, sorted_scores, tied[:ties], first_of_tie[:ties]
+
+
+@step
+def _roughly_ordered(scores: Floats) -> tuple[Integers32, Unsigned64]:
+    """An order in which no score is far from its place, and a key per score, which falls as the score rises."""
+    count = scores.size
+    key = np.empty(count, np.uint64)
+    low, high = _NOT_A_NUMBER, np.uint64(0)
+    bits = (scores + 0.0).view(np.uint64)  # turns -0 into 0
+    for i in range(count):
+        key[i] = _NOT_A_NUMBER if scores[i] != scores[i] else bits[i] if bits[i] & _SIGN else ~bits[i] ^ _SIGN
+        low, high = min(low, key[i]), max(high, key[i])
+    shift = np.uint64(0)
+    digits = _DIGITS
+    if count <= _MANY:
+        digits = 2
+        while count and (high - low) >> shift >= np.uint64(1 << 22):
+            shift += np.uint64(1)
+    order, other = np.empty(count, np.int32), np.empty(count, np.int32)
+    for i in range(count):
+        other[i] = i
+    for _ in range(digits):
+        first = np.zeros((1 << 11) + 1, np.int32)
+        for i in range(count):
+            first[(((key[i] - low) >> shift) & _DIGIT) + np.uint64(1)] += 1
+        for digit in range(1 << 11):
+            first[digit + 1] += first[digit]
+        for i in range(count):
+            digit_of_row = ((key[other[i]] - low) >> shift) & _DIGIT
+            order[first[digit_of_row]] = other[i]
+            first[digit_of_row] += 1
+        order, other = other, order
+        shift += _BITS
+    return other, key

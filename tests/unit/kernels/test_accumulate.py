@@ -76,7 +76,6 @@ class Postings:
         positive = sign > 0 and not background.size
         largest = np.maximum(self.tables.max(axis=(1, 2)), self.rare.max(axis=1, initial=0.0))
         held, room = (held[0].copy(), held[1].copy()), k + len(held[0]) + 3
-        bounds = (sign * self.factors) @ largest
         threshold = (0.0 if positive else -np.inf) if threshold is None else threshold
         buffers = WindowBuffers(
             np.zeros(WINDOW), np.zeros(WINDOW, np.uint8), np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
@@ -85,12 +84,15 @@ class Postings:
         while state == FULL:
             found, scores = np.empty(room, np.int64), np.empty(room)
             found[: len(held[0])], scores[: len(held[0])] = held
-            terms = WeightedTerms(
-                np.stack([self.first_window[:-1], self.first_window[1:]]), sign * self.factors, background, positive, bounds
-            )
-            tables = ContributionTables(self.tables, ROWS, self.classes, self.rare_at, self.rare, largest, 0)
+            # The terms are in a table with other columns, and in another order.
+            shuffled = np.random.default_rng(k).permutation(len(self.lists))
+            table = np.full((len(self.lists), 5), -7)
+            table[shuffled, 2], table[shuffled, 3] = self.first_window[:-1], self.first_window[1:]
+            terms = WeightedTerms(table, shuffled, 2, sign * self.factors, background)
+            tables = ContributionTables(self.tables, ROWS, self.classes, self.rare_at, self.rare, largest, 0, True)
             best = BestDocuments(found, scores, k, len(held[0]), threshold)
-            count, threshold, state = kernel(self.segment(), terms, tables, allowed_documents(allowed), base, best, buffers)
+            arguments = (self.segment(), terms, tables, allowed_documents(allowed)), (best, buffers)
+            count, threshold, state = kernel(*map(tuple, arguments[0]), base, *map(tuple, arguments[1]))
             assert not buffers.sums.any()
             assert not buffers.seen.any()
             room *= 2
