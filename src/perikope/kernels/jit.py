@@ -14,6 +14,7 @@ import numba
 from numba.core import caching, event
 from numba.core.caching import FunctionCache, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.runtime import rtsys
 
 from perikope import __version__
 from perikope.core import compilation
@@ -139,13 +140,19 @@ class _KernelCache(FunctionCache):
     _impl_class = _KernelFiles
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel for a signature, or None if it is not there or its file is damaged."""
+        """The compiled kernel for a signature, or None if it is not there or its file is damaged.
+
+        Numba would first import everything that can be compiled (scipy's linear algebra, for example), which takes 0.4 s.
+        Finished code needs its runtime only.
+        """
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():  # type: ignore[no-untyped-call]
+                return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # whatever unpickling a damaged file raises
             with contextlib.suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
-            return None
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel, if there is space for it."""
