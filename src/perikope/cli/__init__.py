@@ -23,6 +23,8 @@ FIRST = (
     "experiment", "topics", "compact", "check", "backup", "split",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
+SHORT = {"explain", "info", "locate", "search", "show"}
+"""Commands that use each kernel a few times, and so do better without the import of numba."""
 _SUFFIX = "_command"
 _COMPLETING = "_PERIKOPE_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
@@ -102,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from perikope.cli.compiling import CompilationNotice
 
         compilation.watcher = CompilationNotice()
+        compilation.prefers_stored = bool(SHORT.intersection(sys.argv[1:2]))
     sys.exit(_run(arguments))
 
 
