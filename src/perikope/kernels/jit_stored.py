@@ -225,7 +225,7 @@ _UNPICKLED: dict[bytes, object] = {}
 
 @ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 def _unpickle(data: int, size: int, _: int) -> object:
-    """What numba's function of this name returns: the class of a result, or an exception, that the code holds pickled."""
+    """What numba's function of this name returns: a class or an exception that the code holds pickled."""
     pickled = ctypes.string_at(data, size)
     if pickled not in _UNPICKLED:
         _UNPICKLED[pickled] = pickle.loads(pickled)

@@ -14,7 +14,7 @@ import pytest
 import perikope
 from perikope.kernels import jit_numba, jit_stored
 
-tested_platform = pytest.mark.skipif(not jit_stored.is_allowed(), reason="stored code is for Linux on x86-64 with numba's default settings")
+stored_here = pytest.mark.skipif(not jit_stored.is_allowed(), reason="stored code is for Linux on x86-64 with numba's default settings")
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,8 @@ KNOWN = [
     *(NUMBERS.astype(dtype) for dtype in "?bBhHiIlLqQfdFD"), readonly(NUMBERS.copy()), NUMBERS.reshape(3, 4), NUMBERS.reshape(3, 4).T,
     NUMBERS[::2], readonly(NUMBERS[::2]), NUMBERS.reshape(2, 3, 2), NUMBERS[:0], np.zeros((1, 5))[:, ::2],
     5, -(1 << 63), (1 << 63) - 1, 0.5, True, np.int64(3), np.uint64(3), np.int32(3), np.uint8(3), np.float64(3), np.float32(3),
-    np.bool_(True),    Pair(NUMBERS, 3), Pair(Pair(readonly(NUMBERS.copy()), True), 1.0), (NUMBERS, 2), (3, 4), (NUMBERS, (1.0, Pair(1, 2))),
+    np.bool_(True),
+    Pair(NUMBERS, 3), Pair(Pair(readonly(NUMBERS.copy()), True), 1.0), (NUMBERS, 2), (3, 4), (NUMBERS, (1.0, Pair(1, 2))),
 ]  # fmt: skip
 UNKNOWN = [
     NUMBERS.view(Subclass), NUMBERS.astype(">i8"), np.zeros(17, np.uint8)[1:].view(np.int64), np.zeros(2, "M8[s]"), np.zeros(2, "U3"),
@@ -100,7 +101,7 @@ with example_files() as corpus, tempfile.TemporaryDirectory() as folder:
 """
 
 
-@tested_platform
+@stored_here
 def test_every_model_ranks_with_stored_code_as_with_numba():
     by_numba, _ = run(SEARCHES, stored=False)
     found, how = run(SEARCHES)
@@ -177,7 +178,7 @@ def test_other_types_are_left_to_numba_and_so_are_all_kernels_from_then_on(fille
     assert run(wide, PERIKOPE_CACHE=str(folder)) == ("[3.]\n[3.]\n[3.]\n[0 0 1]\n", ["compiled", "compiled", "numba"])
 
 
-@tested_platform
+@stored_here
 def test_a_kernel_that_calls_others_is_compiled_after_all(tmp_path):
     program = SUM + "from perikope.kernels.sums import exact_sum\nprint(exact_sum(np.array([0.1] * 10), 0.0))\n" + SUM
     out, how = run(program, PERIKOPE_CACHE=str(tmp_path))
@@ -202,7 +203,7 @@ except (MemoryError, ValueError) as error:
     assert found == by_numba != ""
 
 
-@tested_platform
+@stored_here
 def test_results_are_freed_and_threads_may_begin_together(tmp_path):
     program = """
 import resource, threading
