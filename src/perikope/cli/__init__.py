@@ -104,8 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from perikope.cli.compiling import CompilationNotice
 
         compilation.watcher = CompilationNotice()
+        if sys.argv[1:2] == ["search"]:
+            from perikope.cli.forwarding import forward
+
+            if forward(sys.argv[2:]):
+                sys.exit(0)
         compilation.prefers_stored = bool(SHORT.intersection(sys.argv[1:2]))
-    sys.exit(_run(arguments))
+    sys.exit(run_command(arguments))
 
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
@@ -122,7 +127,8 @@ def _check_encodable(arguments: Sequence[str]) -> None:
             raise click.UsageError(f"argument {number} contains a surrogate, which is no character; remove it") from None
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def run_command(arguments: Sequence[str] | None) -> int:
+    """Run the command line, and return its exit code. `None` stands for the arguments of this process."""
     warnings.showwarning = _warn
     try:
         for stream in (sys.stdout, sys.stderr):
