@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if forward(sys.argv[2:]):
                 sys.exit(0)
         compilation.prefers_stored = bool(SHORT.intersection(sys.argv[1:2]))
-    sys.exit(run_command(arguments))
+    sys.exit(execute(arguments))
 
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
@@ -127,7 +127,7 @@ def _check_encodable(arguments: Sequence[str]) -> None:
             raise click.UsageError(f"argument {number} contains a surrogate, which is no character; remove it") from None
 
 
-def run_command(arguments: Sequence[str] | None) -> int:
+def execute(arguments: Sequence[str] | None) -> int:
     """Run the command line, and return its exit code. `None` stands for the arguments of this process."""
     warnings.showwarning = _warn
     try:

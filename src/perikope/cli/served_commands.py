@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from perikope.cli import run_command
+from perikope.cli import execute
 from perikope.cli.opening import opened_as
 from perikope.core.command_socket import is_forwarded
 
@@ -51,7 +51,7 @@ def run_search(index: Index, arguments: Sequence[str], terminals: Sequence[bool]
         for number, terminal in zip((1, 2), terminals, strict=True)
     ]
     with opened_as(arguments[0], index), _columns(columns), _shown_warnings(), redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-        code = run_command(["search", *arguments])
+        code = execute(["search", *arguments])
     texts = [(number, data.decode("utf-8")) for number, data in written]
     return {"code": code, "generation": index.snapshot.manifest.generation, "written": texts}
 

@@ -16,7 +16,6 @@ import importlib.util
 import json
 import os
 import pickle
-import secrets
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perikope.core import files
 from perikope.kernels.jit_cache import package_folder
 
 _MAGIC = b"perikope kernel 1\n"
@@ -108,10 +108,10 @@ def store(folder: Path, kernel: str, signature: str, stored: StoredCode) -> None
     written = json.dumps(head).encode()
     content = len(written).to_bytes(8, "little") + written + stored.code
     path = _path(folder, kernel, signature)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    temporary = files.temporary_path(path)
     try:
         temporary.write_bytes(_MAGIC + zlib.crc32(content).to_bytes(4, "little") + content)
-        temporary.replace(path)
+        files.rename(temporary, path)  # not synced: a checksum tells whether the file is whole
     finally:
         temporary.unlink(missing_ok=True)
 
