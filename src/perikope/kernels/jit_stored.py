@@ -107,13 +107,7 @@ def store(folder: Path, kernel: str, signature: str, stored: StoredCode) -> None
     head = {"processor": _processor(), "signature": signature, "function": stored.function, "environments": stored.environments}
     written = json.dumps(head).encode()
     content = len(written).to_bytes(8, "little") + written + stored.code
-    path = _path(folder, kernel, signature)
-    temporary = files.temporary_path(path)
-    try:
-        temporary.write_bytes(_MAGIC + zlib.crc32(content).to_bytes(4, "little") + content)
-        files.rename(temporary, path)  # not synced: a checksum tells whether the file is whole
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_cached(_path(folder, kernel, signature), _MAGIC + zlib.crc32(content).to_bytes(4, "little") + content)
 
 
 def is_stored(folder: Path, kernel: str, signature: str) -> bool:
