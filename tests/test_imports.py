@@ -81,7 +81,7 @@ def test_the_architecture_page_links_to_files_that_are_there():
 
 def test_help_loads_neither_numpy_nor_numba():
     code = (
-        "import sys; from perikope import cli; assert cli._run(['--help']) == 0;"
+        "import sys; from perikope import cli; assert cli.execute(['--help']) == 0;"
         "print([m for m in ('numpy', 'numba', 'lxml') if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,6 +23,8 @@ FIRST = (
     "experiment", "topics", "compact", "check", "backup", "split",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
+SHORT = {"explain", "info", "locate", "search", "show"}
+"""Commands that use each kernel a few times, and so do better without the import of numba."""
 _SUFFIX = "_command"
 _COMPLETING = "_PERIKOPE_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
@@ -102,7 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from perikope.cli.compiling import CompilationNotice
 
         compilation.watcher = CompilationNotice()
-    sys.exit(_run(arguments))
+        if sys.argv[1:2] == ["search"]:
+            from perikope.cli.forwarding import forward
+
+            if forward(sys.argv[2:]):
+                sys.exit(0)
+        compilation.prefers_stored = bool(SHORT.intersection(sys.argv[1:2]))
+    sys.exit(execute(arguments))
 
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
@@ -119,7 +127,8 @@ def _check_encodable(arguments: Sequence[str]) -> None:
             raise click.UsageError(f"argument {number} contains a surrogate, which is no character; remove it") from None
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def execute(arguments: Sequence[str] | None) -> int:
+    """Run the command line, and return its exit code. `None` stands for the arguments of this process."""
     warnings.showwarning = _warn
     try:
         for stream in (sys.stdout, sys.stderr):

@@ -25,7 +25,7 @@ MAX_CLAIMS = 1 << 24
 
 _GROUPS = {
     "A patent instead of a query": ("patent", "claims", "chosen"),
-    "Output": ("context", "full", "for_model", "document_ranking", "facets", "json", "csv", "xlsx", "ris", "out"),
+    "Output": ("context", "full", "for_model", "document_ranking", "facets", "json", "csv", "xlsx", "ris", "out", "no_server"),
 }
 
 
@@ -48,6 +48,12 @@ _GROUPS = {
     multiple=True,
     metavar="N",
     help="With --patent: search with this claim of the patent only, given by its number. May be given several times.",
+)
+@click.option(
+    "--no-server",
+    is_flag=True,
+    expose_value=False,
+    help="Search in this process, even if a `perikope serve` of the same user has the index open and would answer faster.",
 )
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
 @click.option("--full", is_flag=True, help="Show long passages in full.")
@@ -113,13 +119,13 @@ def command(
       perikope search idx --patent application.xml --no-date-limit
       perikope search idx --claims "A pump comprising a magnetic coupling"
     """
-    from perikope.search.facade import Index
+    from perikope.cli.opening import open_index
 
     form = _form(forms, out, document_ranking, for_model, facets)
     is_patent = _is_patent(query, patent, claims, chosen)
     if not is_patent:
         search.refuse_patent_options()
-    opened = Index.open(index)
+    opened = open_index(index)
     topic = _topic(query, patent, claims, chosen, search.run)
     options = search.options
     keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords

@@ -71,6 +71,10 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)
     address = f"unix socket {settings.socket}" if settings.socket else f"http://{shown}:{listening.getsockname()[1]}"
     server = Server(settings, served, listening, address, log, lambda: _tell(served, address, opens and not settings.socket))
+    if settings.commands:
+        from perikope.cli.served_commands import run_search
+
+        server.run_command = run_search
     server.gate()  # mistakes in the file of tokens are reported now
     server.run()
     return 0

@@ -7,6 +7,7 @@ is durable once the folder is synced. Files that are no longer needed are remove
 |---|---|
 | `replacing` | the caller, as text; a name that ends in `.gz` is compressed |
 | `replacing_binary` | the caller, as bytes |
+| `write_cached` | the caller, as bytes, of a file that can be made again |
 | `replacing_path` | a library that takes the path of a file or a folder |
 | `copy`, `link` | nobody: the content is that of another file |
 | `put_in_place` | nobody: the file is already written, under another name in the same file system |
@@ -186,6 +187,16 @@ def replacing_path(path: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             remove_any_unless_held(temporary)
         raise
+
+
+def write_cached(path: Path, data: bytes) -> None:
+    """Write a file that can be made again: it appears whole under its name, but may be lost if the power fails."""
+    temporary = temporary_path(path)
+    try:
+        temporary.write_bytes(data)
+        rename(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def put_in_place(finished: Path, path: Path) -> None:

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ LEFT_TO_SERVER = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that only the process that speaks HTTP acts on. A terminal sends some of them to all processes."""
 PING = "ping"
 """What a process is asked to find out whether it lives."""
+COMMAND = "command line"
+"""The operation that runs a command of the user of the server; no HTTP request can ask for it."""
 PREPARED = "prepared"
 """What a message says that comes before the answer to a change: the change is ready, and its commit begins."""
 
@@ -90,14 +92,26 @@ class RequestLimits:
             raise Refusal(400, f"a batch has at most {self.k} results on this server, not {asked} for each of {queries} queries; divide it")
 
 
+RunCommand = Callable[[Index, Sequence[str], Sequence[bool], int], dict[str, Any]]
+"""Runs a command on an open index: its arguments, whether its streams are terminals, and how wide these are."""
+
+
 class Handler:
     """Runs operations on indexes, which it opens when they are first asked for."""
 
-    def __init__(self, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folders: Mapping[str, str],
+        limits: RequestLimits,
+        originals: Mapping[str, str] | None = None,
+        run_command: RunCommand | None = None,
+    ) -> None:
         """Handle requests for indexes, given by name with their folders.
 
-        `originals` has the folders of documents whose files requests may read, by the name of the index.
+        `originals` has the folders of documents whose files requests may read, by the name of the index. `run_command`
+        runs commands of the user of the server.
         """
+        self._run_command = run_command
         self.folders, self.limits, self.operations, self.originals = dict(folders), limits, load_operations(), dict(originals or {})
         self._open: dict[str, tuple[int, Index]] = {}
 
@@ -120,6 +134,8 @@ class Handler:
         """Run the operation of a request. Returns what the server must know about the answer, and the answer."""
         stages = Stages(time.monotonic() + float(meta["seconds"]))
         try:
+            if meta["operation"] == COMMAND and self._run_command is not None:
+                return {"status": 200}, self._command(self._run_command, meta, body, stages)
             operation = self.operations[meta["operation"]]
             given = read_query_string(operation, meta["query"]) if meta["method"] == "GET" else read_body(operation, body)
             self.limits.check(operation, given)
@@ -141,6 +157,13 @@ class Handler:
             return facts, content
         except Exception as error:
             return refused(error, self.folders, stages.seconds)
+
+    def _command(self, run: RunCommand, meta: Mapping[str, Any], body: bytes, stages: Stages) -> bytes:
+        """What a command prints, as JSON."""
+        asked = json.loads(body)
+        with watched(stages.begin):
+            index = self.index(meta["index"], meta["generation"])
+            return json.dumps(run(index, asked["arguments"], asked["terminals"], asked["columns"])).encode()
 
 
 def encode(answer: Any) -> bytes:
@@ -203,11 +226,15 @@ def without_paths(message: str, folders: Mapping[str, str]) -> str:
 
 
 def handle_requests(
-    connection: socket.socket, folders: Mapping[str, str], limits: RequestLimits, originals: Mapping[str, str] | None = None
+    connection: socket.socket,
+    folders: Mapping[str, str],
+    limits: RequestLimits,
+    originals: Mapping[str, str] | None = None,
+    run_command: RunCommand | None = None,
 ) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
-    handler = Handler(folders, limits, originals)
+    handler = Handler(folders, limits, originals, run_command)
     for name in folders:
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):

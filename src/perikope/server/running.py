@@ -20,9 +20,10 @@ import uvicorn
 from perikope.core.errors import PerikopeError, UsageError
 from perikope.server import folders
 from perikope.server.app import App
+from perikope.server.commands import CommandSockets
 from perikope.server.ends import ProcessEnd
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
-from perikope.server.handler import RequestLimits, handle_requests
+from perikope.server.handler import RequestLimits, RunCommand, handle_requests
 from perikope.server.logs import Log
 from perikope.server.pool import ReaderPool
 from perikope.server.protocol import ConnectionLimits, limited_protocol
@@ -95,6 +96,8 @@ class Server:
     log: Log
     on_ready: Callable[[], None] = lambda: None
     """Called when requests can search."""
+    run_command: RunCommand | None = None
+    """Runs commands of the user of the server; None if it answers none."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: dict[str, folders.BrokenFiles] = field(default_factory=dict)
     """By index, the files of its folder that could not be read."""
@@ -114,21 +117,25 @@ class Server:
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
         connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
-        arguments = served.folders, limits, served.originals(settings.originals)
+        arguments = served.folders, limits, served.originals(settings.originals), self.run_command
         pool = ReaderPool(handle_requests, arguments, settings.processes, settings.waiting, self._log_end)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout, self._log_end)
         app = App(settings, served, self.gate(), pool, writer, self.log, connections)
+        commands = CommandSockets(served, pool, settings.timeout)
         self._handle_signals(app)
         try:
             async with self._assisting(app), self._listening(app, connections):
                 self.log.event("starting", address=self.address, note=STARTING)
                 if await self._started(pool):
+                    if self.run_command is not None:
+                        await commands.start()
                     await self._serve(app, writer)
                 self.log.event("stopping", waiting=pool.waiting)
                 app.is_stopping = True
         finally:
             if settings.socket:
                 Path(settings.socket).unlink(missing_ok=True)
+            await commands.close()
             await writer.close(SHUTDOWN)
             await pool.close(SHUTDOWN)
         self.log.event("stopped")

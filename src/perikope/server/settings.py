@@ -21,6 +21,10 @@ class ServerSettings(Options):
     host: str = option("127.0.0.1", Text(), "Address to listen on.", group=ADDRESS, metavar="ADDRESS")
     port: int = option(8321, Whole(Range(0, 65535)), "Port to listen on; 0 chooses a free one.", group=ADDRESS, metavar="N")
     socket: str = option("", Text(), "Listen on this Unix socket instead of a port.", group=ADDRESS, metavar="PATH")
+    commands: bool = option(
+        True, Switch(), "Let `perikope search` of the same user search in this server.",
+        help_off="Do not let `perikope search` of the same user search in this server.", group=ACCESS,
+    )  # fmt: skip
     allow_host: tuple[str, ...] = option(
         (), Names(), "Name under which clients reach the server, such as search.example.org. Requests to other names are refused.",
         group=ACCESS, metavar="NAME",
