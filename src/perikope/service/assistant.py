@@ -265,7 +265,11 @@ def _parameters(tool: str) -> dict[str, Option]:
     if tool == "outline":
         return {"document": document, "budget": budget}
     restrictions = [one for one in OF_SEARCH if one not in ("k", "offset")]
-    return {"query": context["query"], "passage": operations["reasons"].parameters["passage"], **{one: context[one] for one in restrictions}}
+    return {
+        "query": context["query"],
+        "passage": operations["reasons"].parameters["passage"],
+        **{one: context[one] for one in restrictions},
+    }
 
 
 @dataclass(frozen=True, slots=True)
