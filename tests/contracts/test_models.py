@@ -99,6 +99,9 @@ def test_a_model_that_needs_a_store_says_how_it_is_made(any_model, matches):
     if any_model.definition.needs_store:
         with pytest.raises(UsageError, match="make it with `perikope encode"):
             any_model.score(matches)
+    elif any_model.definition.needs_folder:
+        with pytest.raises(UsageError, match="needs the folder"):
+            any_model.score(matches)
     else:
         assert any_model.definition.name in READY
 

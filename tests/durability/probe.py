@@ -100,7 +100,7 @@ def look(folder: Path) -> str:
     index = Index.open(folder)
     snapshot = index._snapshot
     seen: list[object] = [len(index), index.passages, index.languages]
-    for model in (name for name, definition in MODELS.items() if not definition.needs_store):
+    for model in (name for name, definition in MODELS.items() if definition.is_ready):
         results = index.search(QUERY, model=model, k=50)
         # The last results are in short documents. The explanation of a long one lists hundreds of occurrences, which
         # takes more time than everything else together and reads nothing more from the index.

@@ -146,7 +146,7 @@ def test_sentence_parts_and_bands_are_true_for_every_model(visit, demo):
     page.wait_for_selector("pk-explanation .sentence")
     several = 0
     for name, model in MODELS.items():
-        if model.needs_store:
+        if not model.is_ready:
             continue
         tree = _explained(page, demo, name)
         page.evaluate("(model) => document.querySelector('pk-app').store.change({ model })", name)

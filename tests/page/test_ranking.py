@@ -10,7 +10,7 @@ from perikope.browse.models import MODELS
 from tests.page.searching import ask, names, ranked, ready, wait_for_names
 
 QUERY = "magnetic coupling"
-USABLE = [name for name, model in MODELS.items() if not model.needs_store]
+USABLE = [name for name, model in MODELS.items() if model.is_ready]
 
 
 def _value(page, parameter: str, value: float) -> None:

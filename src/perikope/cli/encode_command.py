@@ -24,7 +24,7 @@ from perikope.cli.output import count
     metavar="NAME|FOLDER",
     help="Encoder: a Hugging Face or ColBERT model, or a folder that `perikope train` wrote.  [default: all-MiniLM-L6-v2]",
 )
-@click.option("--pooled", is_flag=True, help="Store one vector per passage, the mean of its token vectors; the model `vectors` needs this.")
+@click.option("--pooled", is_flag=True, help="Store one vector per passage, pooled from its token vectors; the model `vectors` needs this.")
 @click.option(
     "--dimension",
     default=None,

@@ -16,15 +16,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from perikope.core.errors import UsageError
 from perikope.core.names import encode, passage_name, running_number
 from perikope.core.numbers import check_whole
 from perikope.document.pieces import CHUNK_TOKENS, CODE
-from perikope.document.tree import Document, Kind, Place
-from perikope.text.analysis import language_code, words
+from perikope.document.placed_text import PlacedText, placed
+from perikope.document.tree import Document, Kind
+from perikope.text.analysis import words
 from perikope.text.sentences import sentence_spans
 
 BETWEEN_TITLES = " › "
@@ -39,22 +39,14 @@ def count_tokens(text: str) -> int:
     return len(words(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk(PlacedText):
     """A piece of a document with its place in the structure of the document."""
 
     id: str
     """The id of the chunk: `document#start-end`, in characters of the text of the document."""
-    document: str
-    """The id of the document."""
     passages: tuple[str, ...]
     """The names of the passages that the chunk has text of, as in results: `document#passage`."""
-    title: str
-    """The title of the document; empty if it has none."""
-    path: tuple[str, ...]
-    """The heading path: the titles from the document to the section of the chunk."""
-    text: str
-    """The text of the chunk."""
     content: str
     """The heading path, an empty line, and the text. If there is no heading path, only the text."""
     tokens: int
@@ -63,28 +55,6 @@ class Chunk:
     """The id of the chunk before this one in the document; empty if it is the first."""
     after: str
     """The id of the chunk after this one in the document; empty if it is the last."""
-    start: int
-    """The first character of the chunk in the text of the document."""
-    end: int
-    """The end of the chunk in the text of the document (exclusive)."""
-    part: str
-    """The part of the document that the chunk is in, such as `claims`; empty if it is in no part."""
-    tag: str
-    """The tag of the first passage in the source file, such as `p`."""
-    language: str
-    """The language of the chunk, as a code such as `en`; `und` if it is not known."""
-    citation: str
-    """The usual citation of the first passage, such as `EP1130000B1 [0042]`; empty if the format has no citations."""
-    metadata: dict[str, Any]
-    """The metadata of the document."""
-    source: str
-    """The file that the document was read from; in an archive, `archive.zip/member.xml`."""
-    place: Place | None
-    """The location of the first passage in `source`; None if the format records no locations."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The chunk as a dictionary that can be written as JSON."""
-        return asdict(self)
 
 
 def chunks_of(
@@ -160,28 +130,15 @@ class _ChunkCutter:
     def chunk(self, piece: _ChunkPiece) -> Chunk:
         """The chunk of a piece, without its neighbours."""
         document, span = self.document, self._spans[piece.first]
-        spans, labels, citation = document.spans, document.labels, document.citations.get(self._spans[piece.first], "")
         content = self._content(piece.first, piece.start, piece.end)
         return Chunk(
             id=f"{encode(document.id)}#{piece.start}-{piece.end}",
-            document=document.id,
             passages=tuple(passage_name(document.id, self._name(number)) for number in range(piece.first, piece.last + 1)),
-            title=document.title,
-            path=self._path(self._around[span]),
-            text=document.text[piece.start : piece.end],
             content=content,
             tokens=self._tokens(content),
             before="",
             after="",
-            start=piece.start,
-            end=piece.end,
-            part=labels[spans.part[span]],
-            tag=labels[spans.tag[span]],
-            language=language_code(labels[spans.language[span]]),
-            citation=f"{document.metadata.get('publication', document.id)} {citation}" if citation else "",
-            metadata=dict(document.metadata),
-            source=document.member or document.source,
-            place=document.places.get(span),
+            **placed(document, span, self._path(self._around[span]), piece.start, piece.end),
         )
 
     def _name(self, number: int) -> str:

@@ -91,7 +91,7 @@ def warm_up() -> None:
         build(folder, files)
         build(folder, [str(many)], BuildOptions(append=True))
         index = Index.open(folder)
-        for model in (name for name, definition in MODELS.items() if not definition.needs_store):
+        for model in (name for name, definition in MODELS.items() if definition.is_ready):
             list(index.search("pump with a magnetic coupling", model=model))
         for signature in best_of_small_segment.signatures:
             best_of_segment.compile(signature)  # no segment is large enough to need it

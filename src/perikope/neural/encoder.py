@@ -39,6 +39,8 @@ try:
     from safetensors.torch import load_file, save_file
     from torch import Tensor, nn
     from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    from perikope.neural.sentence_folders import BETWEEN, POOLINGS, sentence_folder
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
 
@@ -91,6 +93,9 @@ class EncoderSettings:
     none."""
     fill_queries: bool = False
     """Whether queries are padded to `query_tokens` with mask tokens, whose vectors are compared with passages too."""
+    pooling: str = "mean"
+    """How token vectors become one vector per text: a name of `sentence_folders.POOLINGS`, or several with `+` between
+    them. Empty if the folder of the encoder has steps after pooling that are not known here."""
 
 
 class Encoder(nn.Module):
@@ -158,14 +163,15 @@ class Encoder(nn.Module):
     @classmethod
     def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
         """Load an encoder by name or folder, in float32 on the CPU."""
-        folder = _folder_of(name)
+        whole = sentence_folder(_folder_of(name))
+        folder = whole.transformer
         if not (folder / CONFIGURATION).is_file():
             raise UsageError(_unreadable(name, FileNotFoundError(f"there is no {CONFIGURATION}")))
         read_settings(folder / CONFIGURATION, _AGAIN)
         known = read_settings(folder / SETTINGS, _AGAIN) if (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder)
         projection = weights.get(_PROJECTION)
-        chosen = settings or _settings_of(folder, known)
+        chosen = settings or _settings_of(folder, known, whole.pooling)
         with _reading(name):
             tokenizer = AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
             if projection is None and known is None:
@@ -197,6 +203,11 @@ class Encoder(nn.Module):
     def device(self) -> torch.device:
         """The device that the weights are on."""
         return next(self.transformer.parameters()).device
+
+    @property
+    def pooled_width(self) -> int:
+        """Values of one vector per text; several kinds of pooling are joined."""
+        return self.width * len(self.settings.pooling.split(BETWEEN))
 
     @property
     def _at_once(self) -> int:
@@ -654,14 +665,14 @@ def _by_name(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
 
 
-def _settings_of(folder: Path, known: dict[str, Any] | None) -> EncoderSettings:
+def _settings_of(folder: Path, known: dict[str, Any] | None, pooling: str) -> EncoderSettings:
     """The settings of an encoder, from its settings file (`known`) or from the metadata of a ColBERT checkpoint."""
     if known is not None:
         names = EncoderSettings.__dataclass_fields__
         return _checked(EncoderSettings(**{name: value for name, value in known.items() if name in names}), folder / SETTINGS)
     metadata = folder / "artifact.metadata"
     if not metadata.is_file():
-        return EncoderSettings()
+        return EncoderSettings(pooling=pooling)
     content = read_settings(metadata, _AGAIN)
     colbert = EncoderSettings(
         query_marker=str(content.get("query_token_id", "[unused0]")),
@@ -678,6 +689,8 @@ def _checked(settings: EncoderSettings, path: Path) -> EncoderSettings:
     for name, default in asdict(EncoderSettings()).items():
         if type(getattr(settings, name)) is not type(default):
             raise InputError(f"has an unusable value of {name!r}: {_AGAIN}", path=path)
+    if settings.pooling and not set(settings.pooling.split(BETWEEN)) <= POOLINGS.keys():
+        raise InputError(f"has an unusable value of 'pooling': {_AGAIN}", path=path)
     return settings
 
 

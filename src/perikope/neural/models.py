@@ -401,8 +401,9 @@ def vector_signals(
 def vectors(signals: Signals) -> Column:
     """Similarity of the query vector with one vector per passage, from `perikope encode --pooled` or any other model.
 
-    The score is `E_q · E_p`. Pooled vectors are the mean of an encoder's token vectors, scaled to length 1. Vectors of
-    other models are added with `perikope.neural.models.add_vectors` and are not scaled.
+    The score is `E_q · E_p`. Pooled vectors are the mean of an encoder's token vectors, or what a folder of Sentence
+    Transformers states instead, scaled to length 1. Vectors of other models are added with
+    `perikope.neural.models.add_vectors` and are not scaled.
     """
     return signals["similarity"]
 
@@ -452,7 +453,7 @@ def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats32
 
 
 def _pooled_query(encoder: Encoder, text: str) -> Floats32:
-    """The vector (dimension,) of a query: the mean over its tokens, scaled to length 1."""
+    """The pooled vector (dimension,) of a query, scaled to length 1."""
     from perikope.neural.pooled_vectors import pooled
 
     with single_threaded():

@@ -1,7 +1,8 @@
-"""Encode text as one vector: the mean over its tokens, scaled to length 1.
+"""Encode text as one vector: by default the mean over its tokens, scaled to length 1.
 
 `E_p = normalise(mean_j encoder(p)_j)` over all tokens of p, including punctuation and the tokens that the tokenizer
-adds at both ends. This is what sentence-transformers computes for all-MiniLM-L6-v2.
+adds at both ends. This is what sentence-transformers computes for all-MiniLM-L6-v2. The folder of another encoder may
+state another kind of pooling, such as the vector of the first token; see `sentence_folders`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import torch
 from torch.nn import functional
 
 from perikope.core.arrays import Floats32, Integers
+from perikope.core.errors import UsageError
 from perikope.neural.encoder import Encoder
+from perikope.neural.sentence_folders import pool
 
 _AT_ONCE = 1 << 14
 """Tokens per batch, padding included."""
@@ -21,12 +24,17 @@ _AT_ONCE = 1 << 14
 
 @torch.inference_mode()
 def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
-    """Encode each text as one vector: (texts, width of the transformer). The encoder's projection is not used.
+    """Encode each text as one vector: (texts, `pooled_width`). The encoder's projection is not used.
 
     Texts are cut to `query_tokens` of the encoder's settings if `query` is true, else to `passage_tokens`.
     """
     limit = encoder.settings.query_tokens if query else encoder.settings.passage_tokens
-    vectors = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
+    if not encoder.settings.pooling:
+        raise UsageError(
+            "this encoder has steps after pooling that are not known here: encode token vectors (without --pooled), "
+            "or add its vectors with perikope.neural.models.add_vectors"
+        )
+    vectors = np.zeros((len(texts), encoder.pooled_width), np.float32)
     # Texts are sorted by their number of characters, which approximates tokens. So a batch needs little padding.
     order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
     start = 0
@@ -37,14 +45,12 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Fl
         batch = encoder.tokenizer([texts[row] for row in rows], truncation=True, max_length=limit, padding=True, return_tensors="pt")
         tokens, mask = (batch[name].to(encoder.device) for name in ("input_ids", "attention_mask"))
         states = encoder.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        weights = mask.unsqueeze(-1).to(states.dtype)
-        means = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-        vectors[rows] = functional.normalize(means, dim=-1).cpu().numpy()
+        vectors[rows] = functional.normalize(pool(encoder.settings.pooling, states, mask), dim=-1).cpu().numpy()
     return vectors
 
 
 def encode_pooled(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[int, Floats32, Integers]]:
-    """Yield for each text its number, its vector (1, width of the transformer), and its token position: 0, as (1,)."""
+    """Yield for each text its number, its vector (1, `pooled_width`), and its token position: 0, as (1,)."""
     zero: Integers = np.zeros(1, np.int64)
     for number, row in enumerate(pooled(encoder, texts)):
         yield number, row[None, :], zero

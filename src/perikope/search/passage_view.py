@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from perikope.core.errors import UsageError
 from perikope.core.names import passage_name, running_number, split_name
 from perikope.core.numbers import check_whole
-from perikope.document.tree import Document, Kind, Place
+from perikope.document.placed_text import PlacedText, placed
+from perikope.document.tree import Document, Kind
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.search.explaining import find_span
-from perikope.text.analysis import language_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,48 +28,18 @@ class NeighbourPassage:
     """Whether the passage is in the same section as the viewed passage."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassageView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageView(PlacedText):
     """A passage or element of a document, with the passages around it."""
 
     name: str
     """The name of the passage in results and run files: `document#passage`."""
-    document: str
-    """The id of the document."""
     passage: str
     """The id of the passage within its document, or the path of the element."""
-    title: str
-    """The title of the document; empty if it has none."""
-    path: tuple[str, ...]
-    """The heading path: the titles from the document to the section of the passage."""
-    text: str
-    """The text of the passage."""
-    start: int
-    """The first character of the passage in the text of the document."""
-    end: int
-    """The end of the passage in the text of the document (exclusive)."""
-    part: str
-    """The part of the document that the passage is in, such as `claims`; empty if it is in no part."""
-    tag: str
-    """The tag of the passage in the source file, such as `p`."""
-    language: str
-    """The language of the passage, as a code such as `en`; `und` if it is not known."""
-    citation: str
-    """The usual citation of the passage, such as `EP1130000B1 [0042]`; empty if the format has no citations."""
-    metadata: dict[str, Any]
-    """The metadata of the document."""
-    source: str
-    """The file that the passage was read from, as the index names it; in an archive, `archive.zip/member.xml`."""
-    place: Place | None
-    """The location of the passage in `source`; None if the format records no locations."""
     before: tuple[NeighbourPassage, ...]
     """The passages before the passage, in reading order; the last one is the nearest."""
     after: tuple[NeighbourPassage, ...]
     """The passages after the passage, in reading order; the first one is the nearest."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain dictionaries and lists, for JSON."""
-        return asdict(self)
 
 
 def view_passage(snapshot: Snapshot, name: str, *, around: int = 2) -> PassageView:
@@ -84,26 +53,13 @@ def view_passage(snapshot: Snapshot, name: str, *, around: int = 2) -> PassageVi
         raise UsageError(f"{name!r} names no passage; write it as document#passage, as search prints it")
     segment, local, span = find_span(snapshot, id, passage)
     document = stored_document(segment, local)
-    spans, citation = document.spans, document.citations.get(span, "")
     before, after = _around(document, span, around)
     return PassageView(
         name=passage_name(document.id, passage),
-        document=document.id,
         passage=passage,
-        title=document.title,
-        path=_path(document, span),
-        text=document.text_of(span),
-        start=spans.start[span],
-        end=spans.end[span],
-        part=document.labels[spans.part[span]],
-        tag=document.labels[spans.tag[span]],
-        language=language_code(document.labels[spans.language[span]]),
-        citation=f"{document.metadata.get('publication', document.id)} {citation}" if citation else "",
-        metadata=dict(document.metadata),
-        source=document.member or document.source,
-        place=document.places.get(span),
         before=before,
         after=after,
+        **placed(document, span, _path(document, span), document.spans.start[span], document.spans.end[span]),
     )
 
 

@@ -37,8 +37,8 @@ WHOLE_DOCUMENT = 200_000
 """The budget of a resource, in words."""
 PER_PAGE = 200
 """The number of resources that are listed at a time."""
-REQUIRED = {"search": ("query",), "open": ("name",), "outline": ("document",), "explain": ("query", "name")}
-"""The tools, each with the parameters that it needs."""
+REQUIRED = {"search": ("query",), "open": (), "outline": ("document",), "explain": ("query", "passage")}
+"""The tools, each with the parameters that it needs. `open` needs one of two: a document or a passage."""
 OF_SEARCH = ("k", "offset", "filter", "part", "tag", "language", "syntax", "model")
 """The options of a search that an assistant can set."""
 
@@ -125,14 +125,15 @@ class Assistant:
         return ToolAnswer("\n".join([context["text"], *below]), facts)
 
     async def _open(self, index: str, given: Mapping[str, Any]) -> ToolAnswer:
-        """Read a document, a section or a passage, given by its name, with the passages around it. A document that does
-        not fit into the budget is continued with `start`, the id of the passage to begin with.
+        """Read a `document`, or a `passage` or section with the passages around it. A document that does not fit into
+        the budget is continued with `start`, the id of the passage to begin with.
         """
-        budget = int(given.get("budget", WORDS))
-        document, passage = split_name(given["name"])
-        if not passage:
-            return await self._document(index, document, str(given.get("start", "")), budget)
-        view = await self._ask(index, "passage", {"name": given["name"], "around": int(given.get("around", 2))})
+        budget, name = int(given.get("budget", WORDS)), given.get("passage", "")
+        if bool(name) == bool(given.get("document")):
+            raise UsageError("the tool open needs either document or passage: document#passage, as a search returns it")
+        if not name:
+            return await self._document(index, split_name(given["document"])[0], str(given.get("start", "")), budget)
+        view = await self._ask(index, "passage", {"passage": name, "around": int(given.get("around", 2))})
         beside = [[(other["id"], other["path"], other["text"]) for other in view[side]] for side in ("before", "after")]
         texts = [*beside[0], (view["passage"], view["path"], view["text"]), *beside[1]]
         cited = f"\nCite as: {view['citation']}" if view["citation"] else ""
@@ -141,8 +142,8 @@ class Assistant:
         return ToolAnswer(text, {**facts, "uri": uri_of(index, view["document"])})
 
     async def _document(self, index: str, id: str, start: str, budget: int) -> ToolAnswer:
-        view = await self._ask(index, "document", {"id": id})
-        tree = await self._ask(index, "outline", {"id": id})
+        view = await self._ask(index, "document", {"document": id})
+        tree = await self._ask(index, "outline", {"document": id})
         texts = [text for text in view["texts"] if text["kind"] != "title"]
         first = 0
         if start:
@@ -159,7 +160,7 @@ class Assistant:
 
     async def _outline(self, index: str, given: Mapping[str, Any]) -> ToolAnswer:
         """The sections of a document with their titles, the number of passages, and the name of the first passage."""
-        tree = await self._ask(index, "outline", {"id": split_name(given["document"])[0]})
+        tree = await self._ask(index, "outline", {"document": split_name(given["document"])[0]})
         lines: list[str] = []
         left = int(given.get("budget", WORDS))
         for number, node in enumerate(tree["nodes"]):
@@ -177,15 +178,14 @@ class Assistant:
         """What the score of a passage is made of for a query: the passage itself, titles, sections, document and so on,
         with the words that count most.
         """
-        asked = {name: value for name, value in given.items() if name != "name"} | {"passage": given["name"]}
-        found = await self._ask(index, "reasons", asked)
+        found = await self._ask(index, "reasons", given)
         parts = tuple(ScorePart(part["origin"], part["value"], part["words"]) for part in found["parts"])
         reasons = ScoreReasons(found["score"], parts)
-        lines = [f"{given['name']} has the score {reasons.score:.3f}, {in_words(reasons) or 'since it contains no word of the query'}"]
+        lines = [f"{given['passage']} has the score {reasons.score:.3f}, {in_words(reasons) or 'since it contains no word of the query'}"]
         for part in parts:
             words = ", ".join(f"{word} {value:.3f}" for word, value in part.words.items())
             lines.append(f"{part.origin}: {part.value:.3f}" + (f" ({words})" if words else ""))
-        return ToolAnswer("\n".join(lines), {"index": index, "name": given["name"], **found})
+        return ToolAnswer("\n".join(lines), {"index": index, "name": given["passage"], **found})
 
     async def resources(self, cursor: str = "") -> tuple[list[DocumentResource], str]:
         """A page of resources, and the cursor of the next page, which is empty at the end.
@@ -256,16 +256,20 @@ def _parameters(tool: str) -> dict[str, Option]:
     operations = load_operations()
     context, passage = operations["context"].parameters, operations["passage"].parameters
     budget = Option("budget", WORDS, Whole(Range(1, 1_000_000)), f"The largest number of words of the answer, by default {WORDS}.")
-    name = Option("name", "", Text(), "The name of a document, or of a passage or section: document#passage, as a search returns it.")
+    document = operations["outline"].parameters["document"]
     if tool == "search":
         return {"query": context["query"], "budget": budget, "around": context["around"], **{one: context[one] for one in OF_SEARCH}}
     if tool == "open":
         start = Option("start", "", Text(), "Of a document: the id of the passage to begin with.")
-        return {"name": name, "around": passage["around"], "budget": budget, "start": start}
+        return {"document": document, **passage, "budget": budget, "start": start}
     if tool == "outline":
-        return {"document": operations["outline"].parameters["id"], "budget": budget}
+        return {"document": document, "budget": budget}
     restrictions = [one for one in OF_SEARCH if one not in ("k", "offset")]
-    return {"query": context["query"], "name": name, **{one: context[one] for one in restrictions}}
+    return {
+        "query": context["query"],
+        "passage": operations["reasons"].parameters["passage"],
+        **{one: context[one] for one in restrictions},
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -387,7 +387,8 @@ def summary(index: Index, given: GivenOptions) -> IndexSummary:
 @operation("models", NoOptions, ModelList, example={}, methods=("GET",))
 def models(index: Index, given: GivenOptions) -> ModelList:
     """The models that score passages, with their parameters."""
-    return ModelList(tuple(_model(definition) for _, definition in MODELS.items()))
+    # A request cannot name a folder of the server.
+    return ModelList(tuple(_model(definition) for _, definition in MODELS.items() if not definition.needs_folder))
 
 
 def _model(definition: ModelDefinition) -> ModelSummary:

@@ -19,7 +19,7 @@ from perikope.neural.models import add_vectors
 from perikope.search.facade import Index
 
 USES: dict[str, Callable[[Index], object]] = {
-    **{f"model {name}": lambda index, name=name: _read(index, model=name) for name, model in MODELS.items() if not model.needs_store},
+    **{f"model {name}": lambda index, name=name: _read(index, model=name) for name, model in MODELS.items() if model.is_ready},
     **{
         f"filter {text}": lambda index, text=text: _read(index, filter=text)
         for text in ("year>2003", "year!=2004", "ipc=G06F", "folder=*a*", "path=*1*", "id=d1*")

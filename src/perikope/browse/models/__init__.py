@@ -88,6 +88,16 @@ class ModelDefinition:
         return "store" in self.shape
 
     @property
+    def needs_folder(self) -> bool:
+        """Whether the model reads a folder of another program. Such a model has a parameter `folder`."""
+        return "folder" in self.shape
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model ranks with the index alone."""
+        return not (self.needs_store or self.needs_folder)
+
+    @property
     def summary(self) -> str:
         """The first line of the docstring of `combine`."""
         return (self.combine.__doc__ or "").strip().split("\n")[0]

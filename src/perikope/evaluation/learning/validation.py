@@ -86,9 +86,7 @@ HELD_OUT = "learned, held out"
 
 def single_models() -> tuple[str, ...]:
     """The names of the models that are not learned, contain no other models and need no vector store."""
-    return tuple(
-        name for name, definition in MODELS.items() if not (definition.needs_store or parse_model(name).inner or name == "learned")
-    )
+    return tuple(name for name, definition in MODELS.items() if definition.is_ready and not (parse_model(name).inner or name == "learned"))
 
 
 def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.pdf_blocks import body_font, drafts_of
 from perikope.formats._extraction.pdf_headings import Entry, plain, with_headings, without_contents
-from perikope.formats._extraction.pdf_lines import lines_of
+from perikope.formats._extraction.pdf_lines import lines_of, with_bullets_joined
 from perikope.formats._extraction.pdf_order import in_reading_order, without_furniture
 from perikope.formats._extraction.pdf_tables import with_columns_joined
 from perikope.formats._extraction.pdf_tags import has_headings, page_tags, share_tagged, tagged_blocks
@@ -20,6 +20,8 @@ _GENERIC = re.compile(
     r"(?:microsoft word|untitled|\(?anonymous\)?|unspecified)\b.*|.*\.(?:docx?|tex|dvi|pdf|html?|indd|odt|rst)|https?:.*|about:.*",
     re.IGNORECASE,
 )
+_AT_POINT, _AT_HEIGHT = 1, (3, 7)
+"""The kinds of views in PDFium that an entry of an outline leads to."""
 _FIELDS = {
     "Author": "author",
     "Subject": "subject",
@@ -73,7 +75,7 @@ def _by_layout(pages: list[Any], heights: list[float], outline: list[Entry]) -> 
     lines = [lines_of(pieces, number) if pieces else [] for number, pieces in enumerate(pages, 1)]
     body = body_font(lines)
     lines = without_furniture(lines, heights, body.size)
-    ordered = [in_reading_order(with_columns_joined(page)) for page in lines]
+    ordered = [in_reading_order(with_columns_joined(with_bullets_joined(page))) for page in lines]
     return with_headings(drafts_of(ordered, body), body, outline)
 
 
@@ -99,8 +101,11 @@ def outline_of(document: Any) -> list[Entry]:
         for item in document.get_toc(max_depth=10):
             destination = item.get_dest()
             index = destination.get_index() if destination else None
+            mode, numbers = destination.get_view() if destination else (0, [])
+            # Such a view states the height on the page: as its second number, or as its only one.
+            top = numbers[1] if mode == _AT_POINT and len(numbers) > 1 else numbers[0] if mode in _AT_HEIGHT and numbers else 0.0
             if title := " ".join((item.get_title() or "").split()):
-                entries.append(Entry(title, item.level + 1, index + 1 if index is not None else 0))
+                entries.append(Entry(title, item.level + 1, index + 1 if index is not None else 0, float(top)))
     except (RecursionError, ValueError, AttributeError):
         return []
     return entries

@@ -207,7 +207,9 @@ def _goes_on(last: PageBlock, draft: PageBlock, body: Font, edges: Mapping[int, 
     edge = edges.get(last.last.page % 2) if last.last else None
     if last.last and edge and last.last.box[2] + SHORT_LINE * body.size < edge:
         return False
-    return not _is_complete(last.block.text) and draft.block.text[:1].islower()
+    # Cells of a table are no paragraph that continues.
+    letters, digits = (sum(map(kind, last.block.text)) for kind in (str.isalpha, str.isdigit))
+    return letters > digits and not _is_complete(last.block.text) and draft.block.text[:1].islower()
 
 
 def _joined(last: PageBlock, draft: PageBlock) -> PageBlock:

@@ -10,21 +10,27 @@ from dataclasses import dataclass, replace
 from perikope.formats._extraction.blocks import FileBlock, union
 from perikope.formats._extraction.pdf_blocks import PageBlock
 from perikope.formats._extraction.pdf_lines import joined_lines
+from perikope.formats._extraction.pdf_terms import labels_of, terms_of
 from perikope.formats._extraction.pdf_text import Font
 
 LONGEST = 200
 """Characters of the longest text that is taken for a heading."""
 TITLE_PAGE = 500
 """Characters of the longest title page: a first page with a title and little else has no headings."""
+LONGEST_LISTED = 120
+"""Characters of the longest line in a table of contents."""
 _NUMBER = re.compile(
     r"(?:(?:chapter|section|part|appendix|kapitel|teil)\s+)?((?:\d{1,3}|[A-Z])(?:\.\d{1,3})*)[.:]?(?:\s+|$)", re.IGNORECASE
 )
 _CHAPTER = re.compile(
-    r"(?:chapter|part|appendix|kapitel|teil|anhang)\s+(?:\d{1,3}|[A-Z]|[IVXLC]+)\.?"
+    r"(?:chapter|part|appendix|kapitel|teil|anhang|chapitre|partie|annexe)\s+(?:\d{1,3}|[A-Z]|[IVXLC]+)[.:]?"
     r"|(?:chapter )?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen)",
     re.IGNORECASE,
 )
-_CONTENTS = re.compile(r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des matières|list of (?:figures|tables)|index", re.IGNORECASE)
+_CONTENTS = re.compile(
+    r"(?:table of )?contents:?|inhalt(?:sverzeichnis)?|table des matières|list of (?:figures|tables)|index", re.IGNORECASE
+)
+_DATE = re.compile(r"\d{1,2}\.?\s+\w+,?\s+\d{4}|\d{1,4}([./-])\s?\d{1,2}\1\s?\d{1,4}")
 _TO_PAGE = re.compile(r".*\D\s\d{1,4}$|.*\s[ivxlc]{1,6}$")
 
 Style = tuple[float, bool]
@@ -37,13 +43,16 @@ class Entry:
     title: str
     level: int
     page: int
+    top: float = 0.0
+    """Height on the page, in points from below; 0 if it is not known."""
 
 
 def with_headings(drafts: Sequence[PageBlock], body: Font, outline: Sequence[Entry]) -> tuple[str, list[FileBlock]]:
     """The title of a document, and its blocks with headings recognised."""
     drafts = _with_chapters_joined(list(drafts))
     candidates = {number for number, draft in enumerate(drafts) if _may_be_heading(draft, body)}
-    listed = _listed(drafts, outline)
+    candidates -= terms_of(drafts, candidates, body) | labels_of(drafts, candidates, body)
+    listed = _listed(drafts, outline, candidates)
     if outline and len(listed) >= 0.6 * len(outline):
         levels = _by_outline(drafts, candidates, listed)
     else:
@@ -60,6 +69,9 @@ def with_headings(drafts: Sequence[PageBlock], body: Font, outline: Sequence[Ent
 
 def _may_be_heading(draft: PageBlock, body: Font) -> bool:
     text, font = draft.block.text, draft.font
+    if draft.block.kind == "code":
+        # A heading may be the name of a file or of a command.
+        return draft.lines == 1 and font.size > 1.15 * body.size and len(text) <= LONGEST
     if draft.block.kind not in ("p", "li") or len(text) > LONGEST or draft.lines > 3 or not re.search(r"[^\W\d_]{2}", text):
         return False
     is_large = font.size > 1.08 * body.size
@@ -67,7 +79,7 @@ def _may_be_heading(draft: PageBlock, body: Font) -> bool:
         return False
     if draft.block.kind == "li" and not (_NUMBER.match(text) and (is_large or font.bold)):
         return False
-    return not text.endswith((",", ";")) and (is_large or not text.endswith("."))
+    return not text.endswith((",", ";")) and (is_large or not text.endswith((".", ":")))
 
 
 def _with_chapters_joined(drafts: list[PageBlock]) -> list[PageBlock]:
@@ -99,8 +111,11 @@ def plain(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
-def _listed(drafts: Sequence[PageBlock], outline: Sequence[Entry]) -> dict[int, int]:
-    """The levels of the blocks that entries of the outline name, by number of the block."""
+def _listed(drafts: Sequence[PageBlock], outline: Sequence[Entry], candidates: set[int]) -> dict[int, int]:
+    """The levels of the blocks that entries of the outline name, by number of the block.
+
+    An entry whose text is not on its page, as of signs that the outline cannot hold, names the block at its height.
+    """
     by_page: defaultdict[int, list[int]] = defaultdict(list)
     for number, draft in enumerate(drafts):
         if draft.block.kind in ("p", "li", "caption") or (draft.block.kind == "code" and draft.lines == 1):
@@ -121,9 +136,19 @@ def _listed(drafts: Sequence[PageBlock], outline: Sequence[Entry]) -> dict[int, 
             if exact or close:
                 found = (exact or close)[0]
                 break
+        if found is None and entry.top:
+            near = [number for number in by_page.get(entry.page, ()) if number not in levels and _is_at(drafts[number], entry.top)]
+            found = next((number for number in near if number in candidates or drafts[number].font.bold), None)
         if found is not None:
             levels[found] = entry.level
     return levels
+
+
+def _is_at(draft: PageBlock, top: float) -> bool:
+    """Whether a short block is at the height that a viewer shows for an entry, or a little below."""
+    box = draft.block.box
+    is_short = len(draft.block.text) <= LONGEST and draft.lines <= 3
+    return is_short and box is not None and -0.5 * draft.font.size < top - box[3] < 2.5 * draft.font.size
 
 
 def _is_short(draft: PageBlock, wanted: str) -> bool:
@@ -186,6 +211,8 @@ def _depth(text: str) -> int:
     if not number:
         return 0
     label = number.group(1)
+    if _DATE.fullmatch(text):
+        return 0
     if label.isalpha() and not _CHAPTER.match(text) and "." not in text[:3]:
         return 0
     return label.count(".") + 1
@@ -231,10 +258,19 @@ def _title(drafts: Sequence[PageBlock], levels: dict[int, int], body: Font) -> t
     for number in range(title + 1, end):
         draft = drafts[number]
         looks_like_others = later[_style(draft.font)] or (draft.font.bold and not drafts[title].font.bold)
+        if _is_elsewhere(draft, [drafts[other] for other in kept if other > end]):
+            looks_like_others = False
         if number in kept and (_depth(draft.block.text) or (looks_like_others and not is_numbered)):
             break
         kept.pop(number, None)
     return drafts[title].block.text, kept
+
+
+def _is_elsewhere(draft: PageBlock, later: Sequence[PageBlock]) -> bool:
+    """Whether all later headings in the same style begin at one edge, and a block does not: it is centred."""
+    same = [other for other in later if _style(other.font) == _style(draft.font)]
+    lefts = [other.block.box[0] for other in (*same, draft) if other.block.box]
+    return len(lefts) > 2 and max(lefts[:-1]) - min(lefts[:-1]) < 3 and abs(lefts[-1] - lefts[0]) > 2 * draft.font.size
 
 
 def _is_text(draft: PageBlock, first_page: int) -> bool:
@@ -255,6 +291,18 @@ def _is_title_page(drafts: Sequence[PageBlock], on_first: Sequence[int], others:
     return drafts[-1].block.page > drafts[on_first[0]].block.page and length < TITLE_PAGE and not has_number
 
 
+def _is_listed(block: FileBlock) -> bool:
+    """Whether a block may be a line of a table of contents."""
+    return bool(_TO_PAGE.fullmatch(block.text)) or block.kind == "table" or not block.text.strip(" |")
+
+
+def _goes_on(blocks: Sequence[FileBlock], number: int) -> bool:
+    """Whether a short line inside a table of contents is followed by others that have page numbers."""
+    following = blocks[number + 1 : number + 4]
+    is_short = len(blocks[number].text) < LONGEST_LISTED and all(len(block.text) < LONGEST_LISTED for block in following)
+    return is_short and sum(bool(_TO_PAGE.fullmatch(block.text)) for block in following) >= 2
+
+
 def without_contents(blocks: Sequence[FileBlock]) -> list[FileBlock]:
     """The blocks without tables of contents: a heading such as `Contents`, and lines below it that end in a number."""
     kept: list[FileBlock] = []
@@ -263,9 +311,7 @@ def without_contents(blocks: Sequence[FileBlock]) -> list[FileBlock]:
         block = blocks[number]
         end = number + 1
         if _CONTENTS.fullmatch(block.text.strip()):
-            while end < len(blocks) and (
-                _TO_PAGE.fullmatch(blocks[end].text) or blocks[end].kind == "table" or not blocks[end].text.strip(" |")
-            ):
+            while end < len(blocks) and (_is_listed(blocks[end]) or _goes_on(blocks, end)):
                 end += 1
             if end - number > 2 or (end < len(blocks) and blocks[end].kind == "heading"):
                 number = end

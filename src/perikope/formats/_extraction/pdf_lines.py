@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perikope.formats._extraction.blocks import Box, union
 from perikope.formats._extraction.pdf_text import HYPHEN, WIDE_GAP, Font, PagePiece
@@ -13,6 +13,7 @@ from perikope.formats._extraction.pdf_text import HYPHEN, WIDE_GAP, Font, PagePi
 SPACE_GAP = 0.14
 """The width of a gap between two pieces that is a space, in font sizes."""
 
+_BULLET = re.compile(r"[•‣◦▪●○■∙·]")
 _LABEL = re.compile(
     r"\d{1,3}(?:\.\d{1,3})*\.?|[A-Z](?:\.\d{1,3})*\.?|[IVXLC]{1,6}\.|[•‣◦▪●○■–—*-]|\(?[a-z0-9]{1,3}[.)]"
     r"|(?:Chapter|Section|Appendix) [A-Z\d.]+"
@@ -86,6 +87,25 @@ def _on_line(row: Sequence[PagePiece], piece: PagePiece) -> bool:
 def lines_of(pieces: Sequence[PagePiece], page: int) -> list[PageLine]:
     """The lines of a page, in the order of content."""
     return [line_of(row, page) for row in rows_of(pieces)]
+
+
+def with_bullets_joined(lines: Sequence[PageLine]) -> list[PageLine]:
+    """Lines with the bullets of list items at their text; some programs draw all bullets after the text of a page."""
+    bullets = [line for line in lines if _BULLET.fullmatch(line.text)]
+    if not bullets:
+        return list(lines)
+    joined_lines_of: dict[int, PageLine] = {}
+    for bullet in bullets:
+        beside = [
+            line
+            for line in lines
+            if abs(line.baseline - bullet.baseline) < 0.4 * line.font.size and 0 < line.box[0] - bullet.box[0] < 4 * line.font.size
+        ]
+        if nearest := min((line for line in beside if line is not bullet), key=lambda line: line.box[0], default=None):
+            (text, box), *others = nearest.cells
+            joined_lines_of[id(nearest)] = replace(nearest, cells=((f"{bullet.text} {text}", box), *others))
+    alone = {id(line) for line in bullets}
+    return [joined_lines_of.get(id(line), line) for line in lines if id(line) not in alone]
 
 
 def line_of(row: Sequence[PagePiece], page: int) -> PageLine:

@@ -111,8 +111,12 @@ def _repeated(pages: Sequence[Sequence[PageLine]], heights: Sequence[float]) -> 
 
 
 def _at_one_height(pages: Sequence[Sequence[PageLine]], heights: Sequence[float], body: float) -> set[int]:
-    """Heights at which most pages have a line that is apart from the text, whatever the line says."""
+    """Heights at which many pages have a line that is apart from the text, whatever the line says.
+
+    If other pages have text at such a height, it is where the text of a page begins, and the lines are headings.
+    """
     counts: Counter[int] = Counter()
+    texts: Counter[int] = Counter()
     for lines, height in zip(pages, heights, strict=True):
         outer = _outermost(lines, height)
         for sign in (1, -1):
@@ -123,6 +127,7 @@ def _at_one_height(pages: Sequence[Sequence[PageLine]], heights: Sequence[float]
                 continue
             others = [line.baseline for line in lines if (line.baseline - edge[0]) * sign < -1]
             nearest = max(others) if sign > 0 and others else min(others, default=0.0) if others else edge[0]
-            if abs(nearest - edge[0]) > 1.7 * body:
-                counts[edge[0]] += 1
-    return {height for height, count in counts.items() if len(pages) >= 4 and count >= 0.4 * len(pages)}
+            (counts if abs(nearest - edge[0]) > 1.7 * body else texts)[edge[0]] += 1
+    least = max(2, 0.1 * len(pages))
+    found = {height for height, count in counts.items() if len(pages) >= 4 and count >= 0.4 * len(pages)}
+    return {height for height in found if sum(texts[near] for near in range(height - 3, height + 4)) < least}

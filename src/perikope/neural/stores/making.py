@@ -16,11 +16,15 @@ from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.encoder import SETTINGS
 from perikope.neural.models import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS, encoder_folder
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
+from perikope.neural.sentence_folders import MODULES
 from perikope.neural.stores.codebook import Code
 from perikope.neural.stores.store import VectorStore
 from perikope.neural.stores.update import DocumentEncoder, TextSource, update_store_from
 
-_MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS, CONTEXT_SETTINGS, RANKER)
+_MADE_OF = (
+    "model*.safetensors", "config.json", MODULES, "*_Pooling/config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS,
+    CONTEXT_SETTINGS, RANKER,
+)  # fmt: skip
 """Files in the folder of an encoder or ranker that its vectors depend on."""
 
 
@@ -41,7 +45,7 @@ class EncodeOptions:
     heading_path: bool | None = None
     """Whether heading paths are prepended to passages; by default as in the training of the ranker, else true."""
     pooled: bool = False
-    """Whether to keep one vector per passage, the mean over its tokens, instead of one per token."""
+    """Whether to keep one vector per passage instead of one per token: the mean, or what the encoder's folder says."""
     device: str = ""
     """`cpu`, `cuda` or another name that torch knows; by default a GPU if there is one."""
     runtime: str | None = None
@@ -104,7 +108,7 @@ def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[DocumentEncoder, dict
     if pooled:
         from perikope.neural.pooled_vectors import encode_pooled
 
-        return TextSource(partial(encode_pooled, ranker.encoder), ranker.encoder.width, ranker.heading_path, "pooled"), {}
+        return TextSource(partial(encode_pooled, ranker.encoder), ranker.encoder.pooled_width, ranker.heading_path, "pooled"), {}
     if ranker.context is None:
         return TextSource(ranker.encoder.encode, ranker.encoder.dimension, ranker.heading_path), {}
     from perikope.neural.context_vectors import ContextSource, alpha_of, variant_of

@@ -374,36 +374,36 @@ export interface OutlineNode {
 
 /** A passage or element of a document, with the passages around it. */
 export interface PassageView {
-  /** The name of the passage in results and run files: `document#passage`. */
-  name: string;
   /** The id of the document. */
   document: string;
-  /** The id of the passage within its document, or the path of the element. */
-  passage: string;
   /** The title of the document; empty if it has none. */
   title: string;
-  /** The heading path: the titles from the document to the section of the passage. */
+  /** The heading path: the titles from the document to the section of the text. */
   path: string[];
-  /** The text of the passage. */
+  /** The text. */
   text: string;
-  /** The first character of the passage in the text of the document. */
+  /** The first character of the text in the text of the document. */
   start: number;
-  /** The end of the passage in the text of the document (exclusive). */
+  /** The end of the text in the text of the document (exclusive). */
   end: number;
-  /** The part of the document that the passage is in, such as `claims`; empty if it is in no part. */
+  /** The part of the document that the text is in, such as `claims`; empty if it is in no part. */
   part: string;
-  /** The tag of the passage in the source file, such as `p`. */
+  /** The tag of the passage in the source file, such as `p`; of several passages, the tag of the first. */
   tag: string;
-  /** The language of the passage, as a code such as `en`; `und` if it is not known. */
+  /** The language of the text, as a code such as `en`; `und` if it is not known. */
   language: string;
   /** The usual citation of the passage, such as `EP1130000B1 [0042]`; empty if the format has no citations. */
   citation: string;
   /** The metadata of the document. */
   metadata: Record<string, any>;
-  /** The file that the passage was read from, as the index names it; in an archive, `archive.zip/member.xml`. */
+  /** The file that the text was read from; in an archive, `archive.zip/member.xml`. */
   source: string;
   /** The location of the passage in `source`; None if the format records no locations. */
   place: Place | null;
+  /** The name of the passage in results and run files: `document#passage`. */
+  name: string;
+  /** The id of the passage within its document, or the path of the element. */
+  passage: string;
   /** The passages before the passage, in reading order; the last one is the nearest. */
   before: NeighbourPassage[];
   /** The passages after the passage, in reading order; the first one is the nearest. */

@@ -1,8 +1,9 @@
-"""A tiny cross-encoder with random weights as a model, and a folder of Sentence Transformers as an encoder."""
+"""A tiny cross-encoder with random weights as a model."""
 
 import json
+import subprocess
+import sys
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,21 +12,12 @@ pytest.importorskip("transformers")
 from transformers import BertConfig, BertForSequenceClassification  # noqa: E402
 
 import perikope as pk  # noqa: E402
-from perikope.browse.models import MODELS  # noqa: E402
+from perikope.browse.models import parse_model  # noqa: E402
 from perikope.core.access import files_forbidden  # noqa: E402
 from perikope.core.errors import InputError, UsageError  # noqa: E402
-from tests.neural.support import tiny_tokenizer, tiny_transformer  # noqa: E402
+from tests.neural.support import tiny_tokenizer  # noqa: E402
 
 QUERY = "pump with a magnet"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered():
-    """The model, for these tests only: other tests look at all registered models."""
-    from perikope.adapters import sentence_transformers
-
-    yield sentence_transformers
-    MODELS._things.pop("cross_encoder", None)
 
 
 def quoted(folder):
@@ -93,16 +85,22 @@ def test_folders_that_are_none_are_named(index, tmp_path, cross):
         index.search(QUERY, model=f"cross_encoder(folder={quoted(cross)})")
 
 
-def test_a_folder_of_sentence_transformers_is_an_encoder(index, tmp_path):
-    library = pytest.importorskip("sentence_transformers")
-    modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
-    from perikope.neural.encoder import Encoder
-    from perikope.neural.pooled_vectors import pooled
+def test_it_is_a_model_like_any_other(index, cross):
+    model = f"cross_encoder(folder={quoted(cross)},n=5)"
+    found = pk.Index.open(index.folder).search(QUERY, k=3, model=model)
+    command = [sys.executable, "-m", "perikope", "search", str(index.folder), QUERY, "--model", model, "-k", "3", "--json"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    printed = [(hit["document"], hit["passage"]) for hit in map(json.loads, answer.stdout.splitlines())]
+    assert printed == [(hit.document, hit.passage) for hit in found]
+    fused = index.search(QUERY, k=3, model=f"fuse(models=[bm25,{model}])")
+    assert len(fused) == 3
+    assert parse_model(model).obstacle(index.snapshot) == ""
+    assert "needs the folder" in parse_model("cross_encoder").obstacle(index.snapshot)
 
-    for part in tiny_transformer():
-        part.save_pretrained(tmp_path / "plain")
-    made = library.SentenceTransformer(modules=[modules.Transformer(str(tmp_path / "plain")), modules.Pooling(16)], device="cpu")
-    made.save(str(tmp_path / "sentence"))
-    texts = ["the magnet drives the pump", "a valve opens"]
-    ours = pooled(Encoder.load(str(tmp_path / "sentence"), dimension=8, precision="float32"), texts)
-    assert ours == pytest.approx(np.asarray(made.encode(texts, normalize_embeddings=True)), abs=1e-5)
+
+def test_scores_are_those_of_the_sentence_transformers_library(index, cross):
+    library = pytest.importorskip("sentence_transformers")
+    other = library.CrossEncoder(str(cross), device="cpu")
+    for hit in index.search(QUERY, k=4, model=f"cross_encoder(folder={quoted(cross)},n=16,heading_path=false)"):
+        expected = other.predict([(QUERY, hit.text)], activation_fn=torch.nn.Identity())[0]
+        assert hit.score == pytest.approx(float(expected), abs=1e-5)

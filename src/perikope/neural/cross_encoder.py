@@ -1,16 +1,14 @@
-"""Sentence Transformers: a cross-encoder in a local folder, as a model that ranks the best passages again.
+"""A cross-encoder in a local folder, as a model that ranks the best passages of another model again.
 
-Importing this module registers the model `cross_encoder`:
+    perikope search idx "pump with a magnetic coupling" --model 'cross_encoder(folder="/models/mine",n=50)'
 
-    import perikope.adapters.sentence_transformers
-    index.search("pump with a magnetic coupling", model='cross_encoder(folder="/models/mine",n=50)')
-
-Folders of bi-encoders need no adapter: `perikope encode --encoder FOLDER` reads them.
+The folder has a transformer with one output and its tokenizer, as Sentence Transformers saves it. Torch is imported
+when the first query is scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +24,7 @@ from perikope.core.errors import InputError, MissingExtra, UsageError
 from perikope.core.files import identity_of
 from perikope.core.parameters import Grid, Nested, Range
 from perikope.index.reader import Snapshot
+from perikope.neural.encoder_files import CONFIGURATION, read_settings
 from perikope.neural.models import snapshot_of
 from perikope.neural.stores.store import written_passages
 from perikope.neural.threads import single_threaded
@@ -37,9 +36,17 @@ BATCH = 16
 """The number of passages that are compared with a query at a time."""
 BELOW = 1.0
 """Distance between the lowest score of the passages that are ranked again and the highest of all others."""
-_CONFIGURATION = "config.json"
 _LONGEST = 512
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
+def obstacle_of_folder(snapshot: Snapshot, parameters: Mapping[str, object]) -> str:
+    """Why the folder of a model cannot be used; empty if it can. Torch is not imported."""
+    try:
+        _checked_folder(str(parameters["folder"]))
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def cross_encoder_signals(
@@ -68,12 +75,12 @@ def cross_encoder_signals(
     return {"first": ranked, "again": again, "listed": fact("ranked again", listed)}
 
 
-@model(cross_encoder_signals)
+@model(cross_encoder_signals, obstacle=obstacle_of_folder)
 def cross_encoder(signals: Signals) -> Column:
     """The score of a cross-encoder for the best passages of another model; all others follow in their order.
 
-    A cross-encoder reads query and passage together. It is slow, so it compares the best `n` passages only. The scores
-    of all others are those of the first model, moved below the lowest score of the cross-encoder.
+    A cross-encoder reads query and passage together. It is slow, so it compares the best `n` passages only. The score
+    of another passage p is `first(p) - max first + min again - 1`: the order of the first model, below all of these.
     """
     first, again, is_listed = signals["first"], signals["again"], signals["listed"].values > 0
     if is_listed.all():
@@ -98,13 +105,8 @@ def _texts(snapshot: Snapshot, matches: Matches, rows: Integers, heading_path: b
 
 def _scores(folder: str, query: str, texts: Sequence[str]) -> Floats:
     """The output of a cross-encoder for a query and each text."""
-    if not folder:
-        raise UsageError('cross_encoder needs the folder of a cross-encoder: cross_encoder(folder="/path/to/folder")')
-    check_access(folder, "a cross-encoder", "where the index is")
-    path = Path(folder)
-    if not (path / _CONFIGURATION).is_file():
-        raise UsageError(f"{folder!r} is not the folder of a cross-encoder: it has no file {_CONFIGURATION}")
-    tokenizer, transformer = _loaded(str(path), identity_of(path / _CONFIGURATION))
+    path = _checked_folder(folder)
+    tokenizer, transformer = _loaded(str(path), identity_of(path / CONFIGURATION))
     import torch
 
     found = []
@@ -120,6 +122,16 @@ def _scores(folder: str, query: str, texts: Sequence[str]) -> Floats:
     return scores
 
 
+def _checked_folder(folder: str) -> Path:
+    """The folder of a cross-encoder. Raises `UsageError` if it is none."""
+    if not folder:
+        raise UsageError('cross_encoder needs the folder of a cross-encoder: cross_encoder(folder="/path/to/folder")')
+    check_access(folder, "a cross-encoder", "where the index is")
+    if not (Path(folder) / CONFIGURATION).is_file():
+        raise UsageError(f"{folder!r} is not the folder of a cross-encoder: it has no file {CONFIGURATION}")
+    return Path(folder)
+
+
 @lru_cache(maxsize=2)
 def _loaded(folder: str, identity: tuple[int, ...]) -> tuple[Any, Any]:
     """The tokenizer and the transformer of a folder. They are loaded again if the configuration was replaced."""
@@ -128,6 +140,7 @@ def _loaded(folder: str, identity: tuple[int, ...]) -> tuple[Any, Any]:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "torch", "neural") from None
+    read_settings(Path(folder) / CONFIGURATION, "save or download the cross-encoder again")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_LOCAL)
         transformer = AutoModelForSequenceClassification.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **_LOCAL)
