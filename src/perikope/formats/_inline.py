@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import NamedTuple
 from urllib.parse import unquote, urldefrag, urlsplit
 
-_SPACE = re.compile(r"[ \t\n\r\f\v\xa0\u2028\u2029]+")
+_SHORT = 30
+"""The length up to which it is faster to ask first whether a text is printable than to look for white space."""
+
+
+def collapsed(text: str) -> str:
+    r"""The text with one space in place of each run of white space; most kinds of space in Unicode are kept.
+
+    >>> collapsed("The  big\n\t pump\xa0"), collapsed("thin\u2009space")
+    ('The big pump ', 'thin\u2009space')
+    """
+    # Searching for a single character is a hundred times as fast as a regular expression.
+    if len(text) > _SHORT or not text.isprintable():
+        text = text.replace("\n", " ").replace("\t", " ").replace("\r", " ").replace("\f", " ").replace("\v", " ")
+        text = text.replace("\xa0", " ").replace("\u2028", " ").replace("\u2029", " ")
+    # Each turn halves the runs, so that their number is the logarithm of the longest run.
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
 
 
 class Run(NamedTuple):
@@ -46,9 +62,7 @@ class Inline:
         if not text:
             return
         if not keep:
-            # The most frequent case needs no change: printable text without two spaces in a row.
-            if "  " in text or not text.isprintable():
-                text = _SPACE.sub(" ", text)
+            text = collapsed(text)
             if self._after_space:
                 text = text.removeprefix(" ")
         if text:
