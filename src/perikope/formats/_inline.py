@@ -57,7 +57,7 @@ class Inline:
         self._marks: list[tuple[str, int, int]] = []
         self._refs: dict[str, None] = {}
 
-    def text(self, text: str | None, *, keep: bool = False) -> None:
+    def text(self, text: str | None, keep: bool = False) -> None:
         """Add characters; runs of white space become one space unless `keep` is set."""
         if not text:
             return
@@ -69,6 +69,20 @@ class Inline:
             self._pieces.append(text)
             self._length += len(text)
             self._after_space = text[-1] in " \n"
+
+    def marked(self, tag: str, text: str, keep: bool = False) -> None:
+        """Add characters with a mark around them, as `open`, `text` and `close` do."""
+        start = self._length
+        self.text(text, keep)
+        if start < self._length:
+            self._marks.append((tag, start, self._length))
+
+    def alone(self, text: str) -> Run:
+        """Add the last characters of a run and return it, as `text` and `take` do."""
+        if self._pieces or self._open or self._refs:
+            self.text(text)
+            return self.take()
+        return Run(collapsed(text).strip(), [], [])
 
     def line(self) -> None:
         """Start a new line, unless the text is empty or already at the start of a line."""
