@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from perikope.core.options import option
 from perikope.core.parameters import Range
 from perikope.core.scanner import excerpt
 from perikope.core.values import Notation, Switch, Text, Whole
+from perikope.formats._contexts import Contexts, Rules
 from perikope.formats._patent_keys import PatentKeys
 from perikope.formats._source import language_or_nothing
 from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name
@@ -57,8 +58,9 @@ _LISTS = {
     "passages": Role.PASSAGE, "rows": Role.ROW, "cells": Role.CELL, "skipped": Role.SKIPPED, "breaks": Role.BREAK,
 }  # fmt: skip
 """The keys of a profile that are lists of tags, with the role of these tags."""
-BLOCKS = frozenset((Role.SECTION, Role.ELEMENT, Role.TITLE, Role.HEADING, Role.PASSAGE, Role.ROW))
-LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
+# Tuples, because the hash of an enumeration member is slow.
+BLOCKS = (Role.PASSAGE, Role.ROW, Role.TITLE, Role.SECTION, Role.ELEMENT, Role.HEADING)
+LIFTED = (Role.SECTION, Role.ELEMENT, Role.HEADING)
 _TAG = re.compile(r"[^\W\d][\w.-]*")
 _GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
 """A placeholder for an attribute in a citation: `{num}`, or `{num:d}` for a number without leading zeros."""
@@ -208,7 +210,6 @@ class Rule:
 
 NOTHING = Rule()
 SEMANTIC = Rule(Role.SEMANTIC)
-Rules = Mapping[str, tuple[tuple[tuple[str, ...], Rule], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,8 @@ class Profile:
     patent: PatentKeys
     has_headers: bool
     """Whether some cells name columns."""
+    contexts: Contexts = field(repr=False, compare=False)
+    """`rules`, prepared for the reading of documents."""
 
     def fits(self, root: Element) -> bool:
         """Whether the profile describes the document with this root, by `roots` and `when`."""
@@ -244,23 +247,9 @@ class Profile:
 
     def rule(self, element: Element) -> Rule:
         """The rule for an element; an empty rule if no entry of the profile matches."""
-        return self.rule_of(element)[0]
-
-    def rule_of(self, element: Element) -> tuple[Rule, bool]:
-        """Return the rule for an element, and whether it applies to all elements with the same tag and parent tag."""
         if self.semantic and element.get(self.semantic) is not None:
-            return SEMANTIC, False
-        is_general = not self.semantic
-        for around, rule in self.rules.get(element.tag) or self.rules["*"]:
-            parent = element.getparent()
-            for number, tag in enumerate(around):
-                if parent is None or parent.tag != tag:
-                    is_general = is_general and number == 0
-                    break
-                parent = parent.getparent()
-            else:
-                return rule, is_general and len(around) < 2
-        return SEMANTIC if self.others else NOTHING, is_general
+            return SEMANTIC
+        return self.contexts.inside(element.getparent())[element.tag][0]
 
     def found(self, key: str, root: Element) -> list[str]:
         """The values that the fields of a key find in the document with this root.
@@ -269,8 +258,8 @@ class Profile:
         first field that finds a value is used.
         """
         values: list[str] = []
-        for field in self.paths[key]:
-            values += field.values(root)
+        for place in self.paths[key]:
+            values += place.values(root)
             if values and key != "cites":
                 break
         return values
@@ -284,7 +273,10 @@ class Profile:
 
     def id_of(self, element: Element) -> str:
         """The id in the attributes of an element; empty if it has none."""
-        return next((id for attribute in self.ids if (id := element.get(attribute))), "")
+        for attribute in self.ids:
+            if id := element.get(attribute):
+                return id
+        return ""
 
     def tag_of(self, element: Element) -> str:
         """The tag of an element's span: as `tags` says, else the tag of the element."""
@@ -325,6 +317,7 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
         metadata=keys.metadata,
         patent=keys.patent,
         has_headers=bool(keys.header_cells),
+        contexts=Contexts(rules, SEMANTIC if keys.others else NOTHING),
     )
 
 

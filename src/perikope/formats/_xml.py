@@ -174,8 +174,8 @@ def chunks(source: Source, size: int) -> Iterator[Source]:
 
 def whole_text(element: etree._Element) -> str:
     """All text inside an element, with its white space unchanged."""
-    # The parser has dropped comments and processing instructions.
-    return cast(str, _TEXT(element))
+    # The parser has dropped comments and processing instructions, so an element without children has one text.
+    return cast(str, _TEXT(element)) if len(element) else element.text or ""
 
 
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:

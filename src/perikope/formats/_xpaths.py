@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +23,26 @@ NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace", "xlink": "http://ww
 """Namespaces of the prefixes that attributes may have in a profile."""
 
 
+class Path(etree.XPath):
+    """A compiled XPath. The shortest forms, `.`, `@name` and `name`, are evaluated without the XPath machine."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
+        simple = _SIMPLE.fullmatch(path)
+        self.is_self = path == "."
+        self.attribute, self.child = (simple[1] or "", simple[2] or "") if simple else ("", "")
+        first = _FIRST.match(path)
+        self.needs = first[1] if first and "|" not in path else ""
+        """A tag without which it finds no element: one must be in the element that it is applied to, or be the element.
+
+        Empty if the tag is not known.
+        """
+
+
+_FIRST = re.compile(r"(?:\.//|descendant(?:-or-self)?::)?([A-Za-z_][\w.-]*)(?=\s*(?:[/\[]|$))", re.ASCII)
+_SIMPLE = re.compile(r"@([A-Za-z_][\w.-]*)|([A-Za-z_][\w.-]*)", re.ASCII)
+
+
 def text_of(element: Element) -> str:
     """The text of an element as one line, with collapsed white space."""
     return " ".join(whole_text(element).split())
@@ -30,6 +50,14 @@ def text_of(element: Element) -> str:
 
 def items(path: etree.XPath, element: Element) -> list[Element | str]:
     """The results of an XPath on an element: elements, or texts if it finds attributes or text, or computes a value."""
+    if type(path) is Path:
+        if path.attribute:
+            value = element.get(path.attribute)
+            return [] if value is None else [value]
+        if path.child:
+            return list(element.iterchildren(path.child))
+        if path.is_self:
+            return [element]
     try:
         result = path(element)
     except etree.XPathError as error:
@@ -53,6 +81,17 @@ def first_text(paths: tuple[etree.XPath, ...], element: Element) -> str:
     return next((text for path in paths for text in texts(path, element)), "")
 
 
+def holders(root: Element, tags: Iterable[str]) -> set[Element]:
+    """The elements with one of these tags below `root`, `root` included, and all elements around them."""
+    found: set[Element] = set()
+    for element in root.iter(*tags):
+        around: Element | None = element
+        while around is not None and around not in found:
+            found.add(around)
+            around = around.getparent()
+    return found
+
+
 def attribute_name(name: str) -> str:
     """The name of an attribute as lxml writes it: `xml:lang` becomes `{http://www.w3.org/XML/1998/namespace}lang`."""
     prefix, _, local = name.rpartition(":")
@@ -62,7 +101,7 @@ def attribute_name(name: str) -> str:
 def compiled(path: str) -> etree.XPath:
     """Compile an XPath; raises `UsageError` for a syntax error, an unknown function or an unknown prefix."""
     try:
-        xpath = etree.XPath(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
+        xpath = Path(path)
         # libxml2 looks up functions and prefixes only when the expression is evaluated.
         xpath(etree.Element("nothing"))
     except etree.XPathError as error:

@@ -113,8 +113,10 @@ class Headings:
     def is_heading(self, element: Element, text: str) -> bool:
         """Whether a paragraph of a description, with this text, is a heading."""
         text = _without_number(text)
+        if not 3 <= len(text) <= LONGEST:
+            return False
         following = element.getnext()
-        if not 3 <= len(text) <= LONGEST or following is None or any(child.tag not in _MARKS for child in element):
+        if following is None or any(child.tag not in _MARKS for child in element):
             return False
         if is_main(text):
             return not text.endswith((",", ";"))
@@ -230,4 +232,4 @@ def _is_text(element: Element) -> bool:
 
 
 def _text_of(element: Element) -> str:
-    return "".join(map(str, element.itertext()))
+    return "".join(map(str, element.itertext())) if len(element) else element.text or ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
 
 _MOST = 200
 """The longest range of numbers, such as `1 to 20`, that is expanded; a longer range is a misprint or hostile."""
@@ -79,20 +80,52 @@ def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
     [('claim', '1'), ('claim', '2')]
     """
     text = text.lower()
+    return iter(_mentioned(text, _words_in(text), before))
+
+
+def mentions_of_all(texts: Sequence[str], before: Sequence[int]) -> list[Collection[tuple[str, str]]]:
+    """What each of several passages mentions; `before` has a number for each passage. See `mentions`.
+
+    The words are searched in all passages at once, which is faster because most words occur in few passages.
+
+    >>> [list(mentioned) for mentioned in mentions_of_all(["see FIG. 2", "a pump", "the pump of claim 1"], [0, 0, 2])]
+    [[('figure', '2')], [], [('claim', '1')]]
+    """
+    lowered = [text.lower() for text in texts]
+    starts = [0, *accumulate(len(text) + 1 for text in lowered)]
+    joined = "\n".join(lowered)
+    words: list[list[str]] = [[] for _ in lowered]
+    for word in _MENTIONS:
+        at = joined.find(word)
+        while at >= 0:
+            number = bisect_right(starts, at)
+            words[number - 1].append(word)
+            at = joined.find(word, starts[number])
+    return [_mentioned(text, found, number) if found else () for text, found, number in zip(lowered, words, before, strict=True)]
+
+
+def _words_in(text: str) -> list[str]:
+    return [word for word in _MENTIONS if word in text]
+
+
+def _mentioned(text: str, words: Sequence[str], before: int) -> Collection[tuple[str, str]]:
+    """What a text in lower case mentions, in reading order; `words` are those of `_MENTIONS` that it contains."""
     mentioned: dict[tuple[str, str], None] = {}
-    for _, what, numbers in _matches(text):
+    for _, what, numbers in _matches(text, words):
         mentioned.update(dict.fromkeys((what, which) for which in ([numbers] if what == "paragraph" else _listed(numbers))))
-    if before and _BEFORE.search(text):
+    # Each alternative of `_BEFORE` contains one of these words.
+    if before and words and _BEFORE.search(text):
         mentioned.update(dict.fromkeys(("claim", str(number)) for number in range(1, before)))
-    return iter(mentioned)
+    return mentioned
 
 
-def _matches(text: str) -> list[tuple[re.Match[str], str, str]]:
-    """All mentions in a text in lower case, in reading order: the match, the kind of thing, and the written numbers."""
-    matches = [
-        (match, what, match["numbers"]) for word, (what, pattern) in _MENTIONS.items() if word in text for match in pattern.finditer(text)
-    ]
-    return sorted(matches, key=lambda found: found[0].start())
+def _matches(text: str, words: Sequence[str]) -> list[tuple[re.Match[str], str, str]]:
+    """All mentions in a text in lower case, in reading order: the match, the kind of thing, and the written numbers.
+
+    `words` are the words of `_MENTIONS` that the text contains.
+    """
+    matches = [(match, _MENTIONS[word][0], match["numbers"]) for word in words for match in _MENTIONS[word][1].finditer(text)]
+    return sorted(matches, key=lambda found: found[0].start()) if len(matches) > 1 else matches
 
 
 def mention_places(text: str, before: int = 0) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
@@ -106,7 +139,7 @@ def mention_places(text: str, before: int = 0) -> Iterator[tuple[int, int, str, 
     """
     # Some capital letters become two characters; then places would be wrong.
     text = "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
-    for match, what, numbers in _matches(text):
+    for match, what, numbers in _matches(text, _words_in(text)):
         if what == "paragraph":
             yield match.start(), match.end(), what, (numbers,)
             continue

@@ -7,7 +7,7 @@ description and claims, with one passage per claim.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from perikope.document.tree import Place
@@ -17,10 +17,10 @@ from perikope.formats._inline import Run
 from perikope.formats._profile import Profile, Role
 from perikope.formats._source import language_or_nothing
 from perikope.formats._xml import whole_text
-from perikope.formats._xpaths import Element, text_of, texts
+from perikope.formats._xpaths import Element, Path, holders, text_of, texts
 from perikope.formats.walks import Added, Block, Front, Heading, Links, Piece, Replacement, RunOf, Walk, walk
 from perikope.patents.headings import DEEPEST_TAGGED, Headings, heading_level
-from perikope.patents.mentions import mentions, named_first
+from perikope.patents.mentions import mentions, mentions_of_all, named_first
 
 _PARAGRAPH = re.compile(r"\s*\[\s?([0-9]{1,5})\s?\](?!\s*[-,.;)])")
 """A number before the text of a paragraph: `[0042] The pump …`."""
@@ -140,14 +140,19 @@ class PatentWalk(Walk):
         """The references that passages make in words or by ids of claims, and the ids of all cited patents."""
         blocks = [block for block in blocks if block.within != BIBLIOGRAPHY]
         targets = self._targets(blocks)
-        references = dict.fromkeys(
-            (block.span, target)
-            for block in blocks
-            if not block.is_heading
-            for target in self._referred(block, targets)
-            if target and target != block.id
-        )
-        return Links(list(references), self._cites(front, blocks))
+        passages = [block for block in blocks if not block.is_heading]
+        claims = [self.claims.by_id.get(block.name) for block in passages]
+        mentioned = mentions_of_all([block.text for block in passages], [claim.number if claim else 0 for claim in claims])
+        by_id = holders(self.root, self.keys.claim_references) if self.keys.claim_references else ()
+        references: dict[tuple[int, str], None] = {}
+        for block, claim, things in zip(passages, claims, mentioned, strict=True):
+            for target in self._mentioned(block, claim, things, targets) if things else ():
+                if target and target != block.id:
+                    references[block.span, target] = None
+            for target in self._referred(block, claim) if block.element in by_id else ():
+                if target != block.id:
+                    references[block.span, target] = None
+        return Links(list(references), self._cites(front, passages))
 
     def _numbered_paragraphs(self) -> Mapping[Element, ParagraphNumber]:
         """The numbers of all paragraphs and headings that have a number, by element."""
@@ -174,27 +179,34 @@ class PatentWalk(Walk):
                         targets.setdefault(thing, block.id)
         return targets
 
-    def _referred(self, block: Added, targets: Mapping[Thing, str]) -> Iterator[str]:
-        """Yield the ids that a passage refers to, in words or by ids of claims; "" for a mention without a target."""
-        claim = self.claims.by_id.get(block.name)
-        for thing in mentions(block.text, before=claim.number if claim else 0):
+    def _mentioned(self, block: Added, claim: Claim | None, things: Iterable[Thing], targets: Mapping[Thing, str]) -> Iterator[str]:
+        """Yield the ids of the things that a passage mentions; "" for a thing without a target.
+
+        `claim` is the claim that the passage is, or None.
+        """
+        for thing in things:
             if thing[0] != "claim":
                 yield _target(thing, targets)
             elif claim or block.within in self._description:
                 claim_set = claim.set if claim else self.claims.main_set
                 id = claim_set.claim(int(thing[1])).id
                 yield id if id in self.claims.by_id else ""
-        if block.element not in self.claims.lists and self.keys.claim_references:
+
+    def _referred(self, block: Added, claim: Claim | None) -> Iterator[str]:
+        """Yield the ids of the claims that a passage refers to by their ids in the file."""
+        if block.element not in self.claims.lists:
             for reference in block.element.iter(*self.keys.claim_references):
                 target = self.claims.by_file_id.get(reference.get(self.keys.claim_references[str(reference.tag)]) or "")
                 if target and not _contradicts(reference, claim, target):
                     yield target.id
 
-    def _cites(self, front: Front, blocks: Sequence[Added]) -> list[str]:
+    def _cites(self, front: Front, passages: Sequence[Added]) -> list[str]:
         """Ids of the documents that are cited in the bibliographic data and in the text, each once."""
         cited = dict.fromkeys(front.cites)
         if self.keys.cites_in_text:
-            for element in dict.fromkeys(block.element for block in blocks if not block.is_heading):
+            needed = {path.needs if isinstance(path := field.path, Path) else "" for field in self.keys.cites_in_text}
+            citing = None if "" in needed else holders(self.root, needed)
+            for element in dict.fromkeys(block.element for block in passages if citing is None or block.element in citing):
                 cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
         # A patent cited without a kind is left out if one of its publications is cited too, or is this document.
         known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
@@ -297,8 +309,11 @@ def _children(element: Element, path: str, offset: int) -> Iterator[tuple[Elemen
 
 def _located(element: Element, path: str, offset: int, wanted: Mapping[Element, object]) -> Iterator[tuple[Element, Place]]:
     """Yield the wanted elements inside an element, in order, with their places in the file."""
-    if element in wanted:
-        yield element, Place(path, offset, offset + len(whole_text(element)))
-        return
-    for child, child_path, start in _children(element, path, offset):
-        yield from _located(child, child_path, start, wanted)
+    around = {ancestor for inner in wanted for ancestor in inner.iterancestors()}
+    waiting = [(element, path, offset)]
+    while waiting:
+        element, path, offset = waiting.pop()
+        if element in wanted:
+            yield element, Place(path, offset, offset + len(whole_text(element)))
+        elif element in around:
+            waiting += reversed([child for child in _children(element, path, offset) if child[0] in wanted or child[0] in around])
