@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Any
 
 import pytest
 
+from perikope.server.handler import refused
 from perikope.service.operations import READ, load_operations
 from tests.server.support import LiveServer, check_problem, web
 
@@ -53,3 +55,19 @@ def test_other_schemes_are_told_to_use_a_bearer_token(live: LiveServer, scheme: 
     answer = web.get(f"{live.url}/indexes/small/search?query=pump", headers={"Authorization": f"{scheme} dXNlcjpwYXNz"})
     assert "bearer token" in check_problem(answer, 401)
     assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EROFS, "Read-only file system"), "the index cannot be written"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the index cannot be written"),
+        (PermissionError(errno.EACCES, "Permission denied"), "the server lacks a permission"),
+        (OSError(errno.EIO, "Input/output error"), "the index cannot be read"),
+        (ZeroDivisionError(), "the server failed"),
+    ],
+)
+def test_an_error_of_the_system_says_what_cannot_be_done(error: Exception, said: str) -> None:
+    facts, answer = refused(error, {})
+    assert facts["status"] == 500
+    assert said in answer.decode()

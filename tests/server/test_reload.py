@@ -38,7 +38,7 @@ def test_tokens_are_read_again(index: Path, tmp_path: Path) -> None:
         assert _reload(server, "tokens read")["tokens"] == 2
         # An answer that was kept for a removed token is not given to it.
         assert [status(name) for name in ("first", "second", "third")] == [401, 200, 200]
-        for broken in ("tokens", _lines("fourth").replace("sha256", "sha"), None):
+        for broken in ("tokens", "", _lines("fourth").replace("sha256", "sha"), None):
             tokens.unlink() if broken is None else tokens.write_text(broken)
             assert str(tokens) in str(_reload(server, "tokens not read")["error"])
             assert [status(name) for name in ("first", "second", "third", "fourth")] == [401, 200, 200, 401]

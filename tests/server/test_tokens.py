@@ -13,6 +13,7 @@ import pytest
 from perikope import Index
 from perikope.core.errors import InputError
 from perikope.server.gate import Gate, Token, allowed_hosts, new_token, read_tokens
+from perikope.server.problems import Refusal
 from tests.server.support import LiveServer, check_problem, web
 
 HOSTS = allowed_hosts("127.0.0.1", (), is_socket=False)
@@ -162,7 +163,13 @@ def test_a_new_token_works(tmp_path: Path) -> None:
     tokens, is_open = read_tokens(path, ["first"])
     assert not is_open
     assert secret not in path.read_text()
-    assert Gate(HOSTS, tokens=tokens, open_reading=is_open).check_permission(f"bearer {secret}", "write", "first") == "ingest"
+    gate = Gate(HOSTS, tokens=tokens, open_reading=is_open)
+    assert gate.check_permission(f"bearer {secret}", "read", "first") == "ingest"
+    with pytest.raises(Refusal, match="may not write"):  # until the operator names an index
+        gate.check_permission(f"bearer {secret}", "write", "first")
+    path.write_text(lines.replace("write = []", 'write = ["first"]'))
+    tokens, _ = read_tokens(path, ["first"])
+    assert Gate(HOSTS, tokens=tokens).check_permission(f"bearer {secret}", "write", "first") == "ingest"
     assert new_token("ingest")[0] != secret
 
 
@@ -170,6 +177,8 @@ def test_a_new_token_works(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("tokens", "is not TOML"),
+        ("", "is empty"),
+        ("# nothing", "is empty"),
         ('read = "nobody"', 'must have read = "anyone"'),
         ('secret = "a"', "nothing else"),
         ('[tokens.a]\nsha256 = "abc"', "64 digits"),

@@ -161,6 +161,9 @@ def read_tokens(path: Path, indexes: Sequence[str]) -> tuple[tuple[Token, ...], 
         raise InputError(f"cannot be read: {error.strerror}", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is not TOML: {error}", path=path) from None
+    if not content:
+        # A program that writes the file anew empties it first. Nobody may read everything at that moment.
+        raise InputError('is empty; write at least read = "anyone" or read = "token"', path=path)
     reading, listed = content.pop("read", "anyone"), content.pop("tokens", {})
     if content or reading not in ("anyone", "token") or not isinstance(listed, dict):
         raise InputError('must have read = "anyone" or "token", and tables [tokens.NAME]; nothing else', path=path)
@@ -186,4 +189,4 @@ def new_token(name: str) -> tuple[str, str]:
         raise UsageError(f"{name!r} cannot be the name of a token: use letters, digits, - and _")
     secret = secrets.token_urlsafe(_TOKEN_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
-    return secret, f'[tokens.{name}]\nsha256 = "{digest}"\nread = ["*"]\nwrite = ["*"]\n'
+    return secret, f'[tokens.{name}]\nsha256 = "{digest}"\nread = ["*"]\nwrite = []  # indexes that it may change; ["*"] for all\n'

@@ -7,6 +7,7 @@ whether the process that speaks HTTP still lives.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import secrets
 import signal
@@ -186,6 +187,14 @@ def refused(error: Exception, folders: Mapping[str, str], stages: Mapping[str, f
     return {"status": refusal.status, "headers": refusal.headers, "stages": dict(stages or {}), **incident}, refusal.body
 
 
+_FAILURES: tuple[tuple[Callable[[Exception], bool], str], ...] = (
+    (lambda error: getattr(error, "errno", None) in (errno.EROFS, errno.ENOSPC, errno.EDQUOT), "the index cannot be written"),
+    (lambda error: isinstance(error, PermissionError), "the server lacks a permission for the files of the index"),
+    (lambda error: isinstance(error, (IndexFormatError, OSError)), "the index cannot be read"),
+)
+"""What a request is told about an error of the server, by the kind of error."""
+
+
 def _is_of_client(error: Exception) -> bool:
     """Whether the client can do something about an error, or it will pass."""
     is_known = isinstance(error, (Refusal, DeadlineExceeded, LockedError, PerikopeError))
@@ -213,7 +222,7 @@ def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) ->
         return Refusal(404 if isinstance(error, NotFound) else 400, without_paths(message, folders), place=place)
     if isinstance(error, MemoryError):
         return Refusal(503, f"the server has too little memory for this request (incident {incident})", {"Retry-After": "1"})
-    what = "the index cannot be read" if isinstance(error, (IndexFormatError, OSError)) else "the server failed"
+    what = next((text for kind, text in _FAILURES if kind(error)), "the server failed")
     return Refusal(500, f"{what}; tell the operator the number of the incident: {incident}")
 
 
