@@ -188,8 +188,8 @@ class Verification:
     def _announce(self, blocks: Integers) -> None:
         """Let the system read these blocks from the disk, all at once and nothing else, while the first are verified.
 
-        Otherwise each is read when it is needed, one after the other, and the system also reads what is around it, up to
-        megabytes for a block of 4 KB.
+        Otherwise each is read when it is needed, one after the other, and the system reads much of what is around it:
+        up to megabytes for a block of 4 KB.
         """
         if self._will_need is None or not blocks.size:
             return
