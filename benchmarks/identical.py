@@ -148,7 +148,7 @@ def prepare(name: str, folder: Path, most: int) -> Collection:
     own.mkdir()
     found = list(documents(str(source)))
     for place, document in enumerate(found):
-        document.setdefault("metadata", {"year": str(2000 + place % 20)})
+        document["metadata"] = document.get("metadata") or {"year": str(2000 + place % 20)}
         for number, section in enumerate(document.get("sections", ())):
             section["part"] = "description" if number else "abstract"
     target, ids = own / "documents.jsonl", own / "ids.txt"

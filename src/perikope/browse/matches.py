@@ -301,14 +301,14 @@ def join(
         column,
         parts,
         units=units,
-        characters=cache(lambda: _read_characters(snapshot, matches)),
         structure=cache(lambda: read_structure(snapshot, numbers)),
         id_rank_of_document=cache(lambda: _ranks_by_id(snapshot, numbers)),
         table=partial(read_table, folder=snapshot.folder),
         snapshot=snapshot,
         parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
     )
-    return for_scores(matches, query)
+    # A copy, because matches that refer to themselves would be freed, with the snapshot, by the garbage collector only.
+    return for_scores(replace(matches, characters=cache(lambda: _read_characters(snapshot, matches))), query)
 
 
 def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:

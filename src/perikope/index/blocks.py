@@ -28,8 +28,8 @@ CHECKSUMS = "block_checksums"
 """The name of the column that has the checksums."""
 SIZE = 1 << SHIFT
 """The size of a block in bytes."""
-_FEW = 8
-"""Fewer blocks than this are read as they come."""
+_SMALL_COLUMN = 1 << 24
+"""A column of at most this many bytes is read at once when it is verified as a whole. Larger ones are read in order."""
 
 
 class BlockHasher:
@@ -108,6 +108,8 @@ class Verification:
     def verify_column(self, name: str) -> bool:
         """Whether a whole column has its checksum. It is read even if it was verified before."""
         extent = self._extents[name]
+        if extent.end - extent.offset <= _SMALL_COLUMN:
+            self._announce(np.arange(extent.offset >> SHIFT, (extent.end - 1 >> SHIFT) + 1))
         if zlib.crc32(self._data[extent.offset : extent.end]) != extent.checksum:
             return False
         # Blocks that the column shares with its neighbours are not verified by this.
@@ -129,9 +131,10 @@ class Verification:
         if first >= end or self._checksums is None or name in self.sound_columns:
             return
         extent, state = self._extents[name], self._state
-        for block in range(extent.offset + first * extent.width >> SHIFT, (extent.offset + end * extent.width - 1 >> SHIFT) + 1):
-            if state[block] != SOUND:
-                self._verify(block)
+        blocks = range(extent.offset + first * extent.width >> SHIFT, (extent.offset + end * extent.width - 1 >> SHIFT) + 1)
+        unverified = [block for block in blocks if state[block] != SOUND]
+        if unverified:
+            self._verify_all(np.array(unverified))
 
     def require_ranges(self, names: tuple[str, ...], first: Integers, end: Integers) -> None:
         """Verify several ranges of rows in each of the columns. Ranges may be empty or overlap."""
@@ -185,9 +188,10 @@ class Verification:
     def _announce(self, blocks: Integers) -> None:
         """Let the system read these blocks from the disk, all at once and nothing else, while the first are verified.
 
-        Otherwise each is read when it is needed, one after the other, with many others around it.
+        Otherwise each is read when it is needed, one after the other, and the system reads much of what is around it:
+        up to megabytes for a block of 4 KB.
         """
-        if self._will_need is None or blocks.size < _FEW:
+        if self._will_need is None or not blocks.size:
             return
         ends = np.flatnonzero(np.diff(blocks) > 1)
         first, last = blocks[np.concatenate([[0], ends + 1])], blocks[np.concatenate([ends, [blocks.size - 1]])]

@@ -76,7 +76,7 @@ def read_ranges_to(values: Iterable[Integers], columns: Iterable[NumberColumn], 
         return
     inside = np.arange(count) + np.repeat(end - length.cumsum(), length)
     for to, column in zip(values, columns, strict=True):
-        to[:] = column[column.size >> 1][inside]  # the views are those of 1, 2 and 4 bytes
+        to[:] = (column.bytes, column.shorts, column.words)[column.size >> 1][inside]
         if column.sign:
             to[:] = (to ^ column.sign) - column.sign
 
@@ -110,4 +110,4 @@ def number_at(column: NumberColumn, row: int) -> int:
         number = np.int64(column.shorts[row])
     else:
         number = np.int64(column.words[row])
-    return (number ^ column.sign) - column.sign
+    return (number ^ column.sign) - column.sign  # type: ignore[return-value]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -197,9 +198,15 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
-    language = language_code(language)
-    query_terms = set(single_terms(query.terms))
+    matches = _matching_words(analyzer, query.terms, language_code(language))
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if f"{language}:{analyzer.term(text[start:end], language)}" in query_terms:
+        if matches(text[start:end]):
             yield start, end
+
+
+@lru_cache(maxsize=16)
+def _matching_words(analyzer: Analyzer, terms: tuple[str, ...], language: str) -> Callable[[str], bool]:
+    """A function that tells whether a word matches a query. The hits of a search share most of their words."""
+    wanted = set(single_terms(terms))
+    return lru_cache(maxsize=4096)(lambda word: f"{language}:{analyzer.term(word, language)}" in wanted)

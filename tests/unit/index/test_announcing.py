@@ -42,7 +42,9 @@ def test_the_blocks_of_all_ranges_are_announced_once(opened):
     assert blocks_of(advised) == announced, "what was verified is not announced again"
 
 
-def test_few_blocks_are_not_announced(opened):
+def test_a_small_column_is_announced_as_a_whole(opened):
     file, advised = opened
-    file.require_ranges(("values",), np.array([5]), np.array([6]))
-    assert advised == []
+    file.whole("values")
+    announced = blocks_of(advised)
+    assert set(np.flatnonzero(file.verification.state).tolist()) <= set(announced)
+    assert len(advised) == 1
