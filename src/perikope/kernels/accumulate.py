@@ -276,6 +276,7 @@ def best_of_small_segment(
     held, threshold = best.held, best.threshold
     if held + postings.count > best.documents.size:
         return held, threshold, FULL
+    sums_grow = _sums_grow(query, tables)
     state = SOUND
     for term in range(query.rows.size):
         at, end_list = query.table[query.rows[term], query.column], query.table[query.rows[term], query.column + 1]
@@ -285,10 +286,10 @@ def best_of_small_segment(
         if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(postings.documents[first:end], postings.count):
             state = DAMAGED
             break
-        _add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums, seen)
+        _add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums_grow, sums, seen)
     limit = 2 * (held + best.k) + _BLOCK
     for document in range(postings.count):
-        if seen[document] != 0:
+        if sums[document] > 0.0 if sums_grow else seen[document] != 0:
             score = sums[document]
             if background.size:
                 score += background[postings.length_class[document]]
@@ -309,26 +310,25 @@ def best_of_small_segment(
 
 @step
 def _add_small(
-    postings: SegmentPostings, tables: ContributionTables, coefficients: Floats, layer: int, first: int, end: int, sums: Floats,
-    seen: Bytes,
+    postings: SegmentPostings, tables: ContributionTables, coefficients: Floats, layer: int, first: int, end: int, sums_grow: bool,
+    sums: Floats, seen: Bytes,
 ) -> None:  # fmt: skip
-    """Add the contributions of the postings from `first` to `end` to the sums of their documents, and set `seen`."""
+    """Add the contributions of the postings from `first` to `end` to the sums of their documents.
+
+    Sets `seen`, unless sums only grow.
+    """
     documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
     values, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
     next_rare = lower_bound(rare, 0, rare.size, first)
-    if coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
-        coefficient, table = coefficients[0], values[layer]
-        for posting in range(first, end):
-            document = documents[posting]
-            sums[document] += coefficient * table[frequencies[posting], columns[document]]
-            seen[document] = 1
+    if sums_grow and coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
+        _add_all(documents[first:end], frequencies[first:end], coefficients[0], values[layer], columns, sums)
         return
     for posting in range(first, end):
         document = documents[posting]
         sums[document] += _contribution(
             frequencies[posting], posting, columns[document], coefficients, layer, values, rows, rare, rare_values
         )
-        seen[document] = 1
+        seen[document] = not sums_grow
 
 
 @step
@@ -337,14 +337,22 @@ def _terms_of(query: WeightedTerms, tables: ContributionTables) -> _Terms:
     table, rows, column, coefficients = query.table, query.rows, query.column, query.coefficients
     count = rows.size
     first_list, end_list, bounds = np.empty(count, np.int64), np.empty(count, np.int64), np.zeros(count)
-    sums_grow = tables.positive and query.background.size == 0
     for term in range(count):
         first_list[term] = table[rows[term], column]
         end_list[term] = table[rows[term], column + 1]
         for j in range(coefficients.shape[1]):
-            sums_grow &= coefficients[term, j] > 0.0
             bounds[term] += coefficients[term, j] * tables.largest[j]
-    return _Terms(first_list, end_list, coefficients, sums_grow, bounds)
+    return _Terms(first_list, end_list, coefficients, _sums_grow(query, tables), bounds)
+
+
+@step
+def _sums_grow(query: WeightedTerms, tables: ContributionTables) -> bool:
+    """Whether all contributions are positive and there is no background."""
+    positive = tables.positive and query.background.size == 0
+    for term in range(query.coefficients.shape[0]):
+        for j in range(query.coefficients.shape[1]):
+            positive &= query.coefficients[term, j] > 0.0
+    return positive
 
 
 @step
@@ -570,7 +578,7 @@ def _add_reaching(
             sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@inner
+@step
 def _contribution(
     frequency: int, posting: int, column: int, coefficients: Floats, layer: int, values: Floats, rows: int,
     rare_postings: Integers, rare_values: Floats,
