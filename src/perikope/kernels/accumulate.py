@@ -5,8 +5,8 @@ The score of a document is a sum over the query's terms. A term adds
 fixed order, rare terms first, so that rounding is the same whichever documents are skipped.
 
 Documents are processed in *windows* of 65,536 documents. A *list* is the postings of one term in one window. In each
-window, lists are first added to an array with one sum per document. This stops as soon as a document that is in none of
-these lists cannot be among the best. Then only the *candidates*, the documents that can still be among the best, are
+window, lists are first added to an array with one sum per document. As soon as a document that is in none of these
+lists cannot be among the best, lists are added only to documents that can. If few such *candidates* are left, they are
 looked up in the remaining lists. Before each list, candidates that cannot be among the best any more are dropped. If a
 filter allows only few documents of a window, these documents are looked up in all lists.
 
