@@ -38,7 +38,7 @@ class FirstTouch:
     def require(self, numbers: Integers) -> None:
         """Verify those of the numbers that were not verified before."""
         sound = self._sound[numbers]
-        if not sound.all():
+        if np.count_nonzero(sound) < sound.size:  # a microsecond faster than `all`
             unverified = np.unique(numbers[~sound])
             self._verify(unverified)
             self._sound[unverified] = True

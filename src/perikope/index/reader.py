@@ -158,10 +158,10 @@ class _TermCache:
         table = self._table
         row_of_term = table.row_of_term
         try:
-            return FoundTerms(table, np.array([row_of_term[term] for term in terms], np.int64))
+            return FoundTerms(table, np.fromiter(map(row_of_term.__getitem__, terms), np.int64, len(terms)))
         except KeyError:
             table = self._with(terms)
-        return FoundTerms(table, np.array([table.row_of_term[term] for term in terms], np.int64))
+        return FoundTerms(table, np.fromiter(map(table.row_of_term.__getitem__, terms), np.int64, len(terms)))
 
     def _with(self, terms: Sequence[str]) -> TermTable:
         """A table that has all these terms."""

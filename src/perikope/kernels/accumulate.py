@@ -5,8 +5,8 @@ The score of a document is a sum over the query's terms. A term adds
 fixed order, rare terms first, so that rounding is the same whichever documents are skipped.
 
 Documents are processed in *windows* of 65,536 documents. A *list* is the postings of one term in one window. In each
-window, lists are first added to an array with one sum per document. This stops as soon as a document that is in none of
-these lists cannot be among the best. Then only the *candidates*, the documents that can still be among the best, are
+window, lists are first added to an array with one sum per document. As soon as a document that is in none of these
+lists cannot be among the best, lists are added only to documents that can. If few such *candidates* are left, they are
 looked up in the remaining lists. Before each list, candidates that cannot be among the best any more are dropped. If a
 filter allows only few documents of a window, these documents are looked up in all lists.
 
@@ -39,7 +39,15 @@ SLACK = 1e-9
 _SPARSE = 16
 """If a window has this many times more documents than postings, its lists are walked again instead of all its sums."""
 _BLOCK = 64
-"""Number of documents that are compared with a threshold at once."""
+"""Number of documents that are compared with a threshold at once; `_reached` returns one bit for each of them."""
+_LOOK = 8
+"""Passing over all sums of a window takes as long as adding postings of a window divided by this."""
+_FAR = 256
+"""Looking up a candidate takes as long as reading this many postings, since what it reads is not in a cache."""
+_NEAR = 16
+"""Distance from the guessed place of a document in a list at which a search begins."""
+_MANY_LEFT = 0.5
+"""If the lists left can add more than this share of the threshold, too many documents can still reach it."""
 _SAMPLE = 1024
 """Approximate number of sums from which a threshold is guessed."""
 _FEW = 8
@@ -185,7 +193,7 @@ class _Window(NamedTuple):
     lists: int
     """Number of lists."""
     postings: int
-    """Number of postings in all lists; -1 if a list is damaged."""
+    """Number of postings in all lists."""
     first: Integers
     """Index of the first posting of each list."""
     end: Integers
@@ -229,17 +237,17 @@ def best_of_segment(
             return held, threshold, DAMAGED
         last = number
         window = _open_window(postings, terms, tables, allowed, number, next_list)
-        if window.postings < 0:
-            return held, threshold, DAMAGED
         if window.permitted == 0:
             continue
         added = 0
         if window.allowed.size and window.permitted * window.lists * _FEW < window.postings:
             candidates = _choose_allowed(window.allowed, buffers)
         else:
-            added, threshold = _add_lists(postings, terms, tables, window, buffers, best.k, threshold)
-            if terms.sums_grow and held < best.k and _postings_of(window, added) > max(2 * best.k, 1024):
-                threshold = max(threshold, _threshold(buffers.sums[: window.size], best.k, window.allowed))
+            added, threshold = _add_lists(postings, terms, tables, window, buffers, best.k, held < best.k, threshold)
+            if _added_beyond(postings.documents, window, added, buffers):
+                buffers.sums[:] = 0.0
+                buffers.seen[:] = 0
+                return held, threshold, DAMAGED
             candidates = _choose_added(postings.documents, window, added, terms.sums_grow, threshold, buffers)
         candidates = _look_up_lists(postings, terms, tables, window, added, threshold, buffers, candidates)
         _add_background(postings.length_class, query.background, window.base, buffers, candidates)
@@ -268,6 +276,7 @@ def best_of_small_segment(
     held, threshold = best.held, best.threshold
     if held + postings.count > best.documents.size:
         return held, threshold, FULL
+    sums_grow = _sums_grow(query, tables)
     state = SOUND
     for term in range(query.rows.size):
         at, end_list = query.table[query.rows[term], query.column], query.table[query.rows[term], query.column + 1]
@@ -277,10 +286,10 @@ def best_of_small_segment(
         if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(postings.documents[first:end], postings.count):
             state = DAMAGED
             break
-        _add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums, seen)
+        _add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums_grow, sums, seen)
     limit = 2 * (held + best.k) + _BLOCK
     for document in range(postings.count):
-        if seen[document] != 0:
+        if sums[document] > 0.0 if sums_grow else seen[document] != 0:
             score = sums[document]
             if background.size:
                 score += background[postings.length_class[document]]
@@ -301,26 +310,25 @@ def best_of_small_segment(
 
 @step
 def _add_small(
-    postings: SegmentPostings, tables: ContributionTables, coefficients: Floats, layer: int, first: int, end: int, sums: Floats,
-    seen: Bytes,
+    postings: SegmentPostings, tables: ContributionTables, coefficients: Floats, layer: int, first: int, end: int, sums_grow: bool,
+    sums: Floats, seen: Bytes,
 ) -> None:  # fmt: skip
-    """Add the contributions of the postings from `first` to `end` to the sums of their documents, and set `seen`."""
+    """Add the contributions of the postings from `first` to `end` to the sums of their documents.
+
+    Sets `seen`, unless sums only grow.
+    """
     documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
     values, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
     next_rare = lower_bound(rare, 0, rare.size, first)
-    if coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
-        coefficient, table = coefficients[0], values[layer]
-        for posting in range(first, end):
-            document = documents[posting]
-            sums[document] += coefficient * table[frequencies[posting], columns[document]]
-            seen[document] = 1
+    if sums_grow and coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
+        _add_all(documents[first:end], frequencies[first:end], coefficients[0], values[layer], columns, sums)
         return
     for posting in range(first, end):
         document = documents[posting]
         sums[document] += _contribution(
             frequencies[posting], posting, columns[document], coefficients, layer, values, rows, rare, rare_values
         )
-        seen[document] = 1
+        seen[document] = not sums_grow
 
 
 @step
@@ -329,14 +337,22 @@ def _terms_of(query: WeightedTerms, tables: ContributionTables) -> _Terms:
     table, rows, column, coefficients = query.table, query.rows, query.column, query.coefficients
     count = rows.size
     first_list, end_list, bounds = np.empty(count, np.int64), np.empty(count, np.int64), np.zeros(count)
-    sums_grow = tables.positive and query.background.size == 0
     for term in range(count):
         first_list[term] = table[rows[term], column]
         end_list[term] = table[rows[term], column + 1]
         for j in range(coefficients.shape[1]):
-            sums_grow &= coefficients[term, j] > 0.0
             bounds[term] += coefficients[term, j] * tables.largest[j]
-    return _Terms(first_list, end_list, coefficients, sums_grow, bounds)
+    return _Terms(first_list, end_list, coefficients, _sums_grow(query, tables), bounds)
+
+
+@step
+def _sums_grow(query: WeightedTerms, tables: ContributionTables) -> bool:
+    """Whether all contributions are positive and there is no background."""
+    positive = tables.positive and query.background.size == 0
+    for term in range(query.coefficients.shape[0]):
+        for j in range(query.coefficients.shape[1]):
+            positive &= query.coefficients[term, j] > 0.0
+    return positive
 
 
 @step
@@ -371,9 +387,6 @@ def _open_window(
             end[lists] = read(postings.first_posting, postings.posting_size, next_list[term] + 1)
             term_of_list[lists] = term
             total += end[lists] - first[lists]
-            if size < WINDOW and _beyond(postings.documents[first[lists] : end[lists]], size):
-                total = -1
-                break
             next_list[term] += 1
             lists += 1
     bound_from = np.empty(lists + 1)
@@ -397,15 +410,32 @@ def _postings_of(window: _Window, lists: int) -> int:
 
 
 @step
-def _beyond(documents: Unsigned16, size: int) -> bool:
-    """Whether any document of a list is outside a window of this size.
+def _added_beyond(documents: Unsigned16, window: _Window, added: int, buffers: WindowBuffers) -> bool:
+    """Whether one of the first `added` lists, which have been added, has a document outside the window.
 
-    Such a list must not be added, because the buffers are reset only for the documents of the window.
+    It would become a result, and its sum would never be reset. Few postings are examined one by one; for many, the sums
+    outside the window are.
     """
-    limit = np.uint16(size)
+    if _postings_of(window, added) > WINDOW - window.size:
+        some = 0.0
+        unseen = np.uint8(0)
+        for i in range(window.size, WINDOW):
+            some += abs(buffers.sums[i])
+            unseen |= buffers.seen[i]
+        return some > 0.0 or unseen != 0
+    beyond = False
+    for at in range(added):
+        beyond |= _beyond(documents[window.first[at] : window.end[at]], window.size)
+    return beyond
+
+
+@step
+def _beyond(documents: Unsigned16, size: int) -> bool:
+    """Whether any document of a list is outside a window of this size."""
+    limit = np.int64(size) - 1
     some = np.uint8(0)
     for i in range(documents.size):
-        some |= np.uint8(documents[i] >= limit)
+        some |= np.uint8(documents[i] > limit)
     return some != 0
 
 
@@ -435,45 +465,57 @@ def _choose_allowed(allowed: Bytes, buffers: WindowBuffers) -> int:
 @step
 def _add_lists(
     postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, buffers: WindowBuffers,
-    k: int, threshold: float,
+    k: int, first_of_all: bool, threshold: float,
 ) -> tuple[int, float]:  # fmt: skip
     """Add lists to the sums until it is cheaper to look up candidates in the remaining lists.
 
-    Returns the number of lists added, and the threshold. The threshold is raised if the sums of k documents so far
-    reach a higher one.
+    `first_of_all` says that fewer than k documents are held from earlier windows. Returns the number of lists added,
+    and the threshold. The threshold is raised if the sums of k documents so far reach a higher one.
     """
-    sums = buffers.sums[: window.size]
-    bound_from = window.bound_from
-    tried = False
+    sums, size, bound_from = buffers.sums[: window.size], window.size, window.bound_from
+    wanted = k if first_of_all else k * size // postings.count  # at least so many candidates are expected
+    may_learn = terms.sums_grow and first_of_all and k < size
+    unlearned = bound_from[0] / 3 if wanted * _FAR < window.postings else 0.0  # learn once lists left add no more than this
+    uncounted = _MANY_LEFT  # count candidates once lists left add no more than this share of the threshold
+    learned = -1  # the number of lists after which the threshold was last learned
+    filtered = False  # whether documents that cannot reach the threshold are left out
     added = 0  # postings
-    next_look = 1
-    for at in range(window.lists):
+    at = 0
+    while at < window.lists:
         left = window.postings - added
-        # Counting candidates passes over the whole window, at a tenth of the cost of adding as many postings. It
-        # happens at most once per `window.size` postings added.
-        if terms.sums_grow and added >= next_look and 4 * left > window.size:
-            if threshold <= 0.0 and not tried and 3 * bound_from[at] < bound_from[0] and k < window.size:
-                # Sums only grow, so the k-th best sum so far is already a threshold.
-                tried = True
-                threshold = _threshold(sums, k, window.allowed)
-            cut = threshold * (1 - SLACK) - bound_from[at]
-            if cut > 0.0:
-                possible = added
-                if added * _SPARSE >= window.size:
-                    possible = _reaching(sums, cut)
-                    next_look = added + window.size
-                if possible * (window.lists - at) * _FEW < left:
-                    return at, threshold
-        _add_list(postings, terms, tables, window, at, buffers)
+        if may_learn and 0 < added < left * _LOOK and bound_from[at] < unlearned:
+            # Sums only grow, so the k-th best sum so far is already a threshold.
+            threshold = max(threshold, _threshold(sums, k, window.allowed))
+            unlearned = min(_MANY_LEFT * threshold, bound_from[at] / 2)
+            learned = at
+        cut = threshold * (1 - SLACK) - bound_from[at] if terms.sums_grow else 0.0
+        if cut > 0.0 and added * _SPARSE < size:
+            if added * _FAR < left:
+                break
+        elif cut > 0.0 and bound_from[at] < uncounted * threshold and _LOOK * left > size:
+            few = wanted * _FAR < size and not filtered
+            possible = 0 if few else _reaching(sums, cut)
+            if not few and possible * _FAR < left:
+                break
+            filtered |= possible * _SPARSE < size
+            uncounted /= 2
+        _add_list(postings, terms, tables, window, at, cut if filtered else 0.0, buffers)
         added += window.end[at] - window.first[at]
-    return window.lists, threshold
+        at += 1
+    if may_learn and learned != at and (learned < 0 or k > _BLOCK) and added > max(2 * k, 1024):
+        threshold = max(threshold, _threshold(sums, k, window.allowed))
+    return at, threshold
 
 
 @step
 def _add_list(
-    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, at: int, buffers: WindowBuffers
-) -> None:
-    """Add list number `at` of the window to the sums, by the fastest loop that the model and the filter allow."""
+    postings: SegmentPostings, terms: _Terms, tables: ContributionTables, window: _Window, at: int, cut: float,
+    buffers: WindowBuffers,
+) -> None:  # fmt: skip
+    """Add list number `at` of the window to the sums, by the fastest loop that the model and the filter allow.
+
+    If `cut` is above 0, documents whose sum is below it may be left out.
+    """
     first, end, term = window.first[at], window.end[at], window.term[at]
     documents, frequencies = postings.documents[first:end], postings.frequencies[first:end]
     coefficients = terms.coefficients[term]
@@ -482,7 +524,9 @@ def _add_list(
     rare = tables.rare_postings
     next_rare = lower_bound(rare, 0, rare.size, first)
     if terms.sums_grow and coefficients.size == 1 and (next_rare == rare.size or rare[next_rare] >= end):
-        if window.permitted * _FEW < window.size:
+        if cut > 0.0:
+            _add_reaching(documents, frequencies, coefficients[0], tables.values[layer], columns, sums, cut)
+        elif window.permitted * _FEW < window.size:
             _add_allowed(documents, frequencies, coefficients[0], tables.values[layer], columns, sums, window.allowed)
         else:
             _add_all(documents, frequencies, coefficients[0], tables.values[layer], columns, sums)
@@ -521,6 +565,20 @@ def _add_allowed(
 
 
 @inner
+def _add_reaching(
+    documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats, cut: float
+) -> None:
+    """Add the contributions of a list to `sums` as `_add_all` does, but only where the sum is at least `cut`.
+
+    This takes half the time if few sums are.
+    """
+    for i in range(documents.size):
+        document = documents[i]
+        if sums[document] >= cut:
+            sums[document] += coefficient * table[frequencies[i], columns[document]]
+
+
+@step
 def _contribution(
     frequency: int, posting: int, column: int, coefficients: Floats, layer: int, values: Floats, rows: int,
     rare_postings: Integers, rare_values: Floats,
@@ -553,6 +611,30 @@ def _reaching(sums: Floats, cut: float) -> int:
     return count
 
 
+_BIT_OF_PRODUCT = np.zeros(64, np.int64)
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+for _bit in range(64):
+    _BIT_OF_PRODUCT[((_DE_BRUIJN << _bit) & ((1 << 64) - 1)) >> 58] = _bit
+
+
+@step
+def _reached(sums: Floats, block: int, cut: float) -> np.uint64:
+    """A bit for each of the 64 sums of a block: whether it is at least `cut`. The loop has no branch.
+
+    The last block may go beyond `sums`, but not beyond the buffer of which `sums` is the beginning.
+    """
+    bits = np.uint64(0)
+    for i in range(_BLOCK):
+        bits |= np.uint64(sums[_BLOCK * block + i] >= cut) << np.uint64(i)
+    return bits
+
+
+@step
+def _lowest_bit(bits: np.uint64) -> int:
+    """The number of the lowest bit that is set, by multiplication with a de Bruijn sequence. `bits` must not be 0."""
+    return _BIT_OF_PRODUCT[((bits & (~bits + np.uint64(1))) * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
+
+
 @inner
 def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     """The number of sums of allowed documents that are at least `cut`."""
@@ -568,17 +650,19 @@ def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
     best = np.empty(2 * k + 2 * _BLOCK)
     held = 0
     threshold = _SMALLEST
-    for first in range(0, sums.size, _BLOCK):
-        if _reaching(sums[first : first + _BLOCK], threshold):
-            for i in range(first, min(first + _BLOCK, sums.size)):
-                if sums[i] >= threshold and (allowed.size == 0 or allowed[i] != 0):
-                    best[held] = sums[i]
-                    held += 1
-            if held > 2 * k + _BLOCK:
-                threshold = select(best, held, held - k)
-                for i in range(k):
-                    best[i] = best[held - k + i]
-                held = k
+    for block in range((sums.size + _BLOCK - 1) // _BLOCK):
+        bits = _reached(sums, block, threshold)
+        while bits != 0:
+            i = _BLOCK * block + _lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            if allowed.size == 0 or allowed[i] != 0:
+                best[held] = sums[i]
+                held += 1
+        if held > 2 * k + _BLOCK:
+            threshold = select(best, held, held - k)
+            for i in range(k):
+                best[i] = best[held - k + i]
+            held = k
     return select(best, held, held - k) if held >= k else 0.0
 
 
@@ -640,13 +724,15 @@ def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool
     Passes once over all documents of the window, and resets `sums` and `seen` to 0.
     """
     count = 0
-    for first in range(0, sums.size, _BLOCK):
-        if _reaching(sums[first : first + _BLOCK], cut):
-            for i in range(first, min(first + _BLOCK, sums.size)):
-                if sums[i] >= cut and (sums_grow or seen[i] != 0) and (allowed.size == 0 or allowed[i] != 0):
-                    chosen[count] = i
-                    values[count] = sums[i]
-                    count += 1
+    for block in range((sums.size + _BLOCK - 1) // _BLOCK):
+        bits = _reached(sums, block, cut)
+        while bits != 0:
+            i = _BLOCK * block + _lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            if (sums_grow or seen[i] != 0) and (allowed.size == 0 or allowed[i] != 0):
+                chosen[count] = i
+                values[count] = sums[i]
+                count += 1
     sums[:] = 0.0
     if not sums_grow:
         seen[:] = 0
@@ -712,18 +798,21 @@ def _look_up(
 ) -> None:  # fmt: skip
     """Add the contributions of list number `at` of the window to the values of the candidates; ignore other documents.
 
-    Postings and candidates are both sorted by document, so each search continues where the previous one ended.
+    Postings and candidates are both sorted by document, so no search goes back behind the previous one.
     """
     documents, frequencies, columns = postings.documents, postings.frequencies, window.columns
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     term = window.term[at]
     coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
     table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
-    posting, end = window.first[at], window.end[at]
+    first, end = window.first[at], window.end[at]
+    posting = first
     i = 0
     while i < candidates and posting < end:
         wanted = chosen[i]
-        posting = _gallop(documents, posting, end, wanted)
+        # Documents are spread about evenly, so that most searches read one or two lines of memory.
+        guess = max(first + wanted * (end - first) // window.size, posting)
+        posting = _seek(documents, posting, end, guess, wanted)
         if posting < end and documents[posting] == wanted:
             column = columns[wanted]
             values[i] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
@@ -737,14 +826,21 @@ def _look_up(
 
 
 @step
-def _gallop(documents: Unsigned16, at: int, end: int, wanted: int) -> int:
-    """The first index from `at` on whose document is at least `wanted`, or `end`; fast if it is near `at`."""
-    step = 1
-    low = at
-    while at + step < end and documents[at + step] < wanted:
-        low = at + step
+def _seek(documents: Unsigned16, at: int, end: int, guess: int, wanted: int) -> int:
+    """The first index from `at` on whose document is at least `wanted`, or `end`; fast if it is near `guess`.
+
+    `guess` must be at least `at` and below `end`.
+    """
+    step = _NEAR
+    if documents[guess] < wanted:
+        while guess + step < end and documents[guess + step] < wanted:
+            guess += step
+            step *= 2
+        return lower_bound(documents, guess, min(guess + step, end), wanted)
+    while guess - step >= at and documents[guess - step] >= wanted:
+        guess -= step
         step *= 2
-    return lower_bound(documents, low, min(at + step, end), wanted)
+    return lower_bound(documents, max(guess - step, at), guess, wanted)
 
 
 # The best documents so far
