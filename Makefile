@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-adapters test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -11,16 +11,23 @@ demo: $(VENV)/installed
 # Everything that a change must pass. The aim is less than 12 minutes on two cores in a new clone, so the slow suites run
 # at a reduced size: `soak` and `fuzz` below run them in full. Kernels are compiled once for all processes, beside the
 # check of types. Tests run in as many processes as there are cores. The tests of a file stay together, because they
-# share their fixtures; files run in their order, so that the small ones at the end fill up the last gaps.
+# share their fixtures; files run in their order, so that the small ones at the end fill up the last gaps. At the end, the
+# parts that were skipped for lack of a package, a browser or data are named.
 test: $(VENV)/installed-dev
 	$(MAKE) --jobs=2 lint checked-kernels kernels types
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-	@$(BIN)/python -m tests.page
+	@$(BIN)/python -m tests.skipped
 
 # Tests of the neural part, which `make test` skips if torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
 	$(BIN)/python -m pytest tests/neural src/perikope/neural
+
+# Tests of the adapters with the newest versions of the frameworks that pip finds. `make test` runs the same tests with
+# the versions that are installed.
+test-adapters: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	$(BIN)/python -m pytest tests/adapters src/perikope/adapters
 
 # Runs every command and program that the documentation prints, also those that `make test` leaves out because they are
 # slow or need torch. Each page runs in a clone of the last commit, with an environment of its own that only has what the

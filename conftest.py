@@ -7,6 +7,4 @@ ADAPTERS = {"langchain": "langchain_core", "llamaindex": "llama_index", "haystac
 
 collect_ignore_glob = [] if find_spec("torch") else ["src/perikope/neural/*", "src/perikope/cli/train_guard.py"]
 collect_ignore_glob += [f"src/perikope/adapters/{name}.py" for name, package in ADAPTERS.items() if find_spec(package) is None]
-# Importing this adapter registers a model, which the tests of all models would see.
-collect_ignore_glob += ["src/perikope/adapters/sentence_transformers.py"]
 collect_ignore_glob += [] if find_spec("mcp") else ["src/perikope/service/mcp_protocol.py", "src/perikope/server/assistants.py"]

@@ -43,15 +43,20 @@ class Layout:
 
 
 def make_all(folder: Path) -> dict[Path, list[Heading]]:
-    """Make the PDFs that are not in the folder yet. Returns the expected headings of each."""
+    """Make the PDFs that are not in the folder yet. Returns the expected headings of each.
+
+    They are kept beside the PDF, since its source may change.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     made: dict[Path, list[Heading]] = {}
     for layout in LAYOUTS:
-        pdf = folder / f"{layout.name}.pdf"
+        pdf = (folder / f"{layout.name}.pdf").resolve()
+        known = pdf.with_suffix(".json")
         if not pdf.exists() and layout.is_possible():
             layout.make(layout.source, pdf)
+            known.write_text(json.dumps(expected(layout.source)), "utf-8")
         if pdf.exists():
-            made[pdf] = expected(layout.source)
+            made[pdf] = [(level, text) for level, text in json.loads(known.read_text("utf-8"))]
     return made
 
 

@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.examples import scaled
 
+SHARED_DATA = Path(os.environ.get("PERIKOPE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+"""The folder of the real collections."""
+
 # The first call of a kernel compiles it, which a deadline would measure. With CI set, the same examples decide every
 # time; without it, each run tries new ones.
 settings.register_profile(
@@ -23,10 +26,9 @@ settings.load_profile("perikope")
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The real collections, which are not part of the repository; tests that need them skip without them."""
-    folder = Path(os.environ.get("PERIKOPE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"no collections at {folder}")
-    return folder
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no collections at {SHARED_DATA}")
+    return SHARED_DATA
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -229,3 +229,12 @@ def test_a_pdf_in_an_archive_is_read(tmp_path):
 def test_tags_decide_if_there_are_any(read):
     document = read((GOLDEN / "sources" / "pdf.browser.pdf").read_bytes())
     assert headings(document)[:2] == [(1, "Care"), (2, "Seals")]
+
+
+def test_letters_of_formulas_are_plain_letters():
+    from perikope.formats._extraction.pdf_text import _Collector
+
+    collector = _Collector(None, None)
+    units = [int.from_bytes("a𝑥₁".encode("utf-16-be")[start : start + 2]) for start in range(0, 8, 2)]
+    assert "".join(map(collector._character, units)) == "ax₁"
+    assert collector._character(0xDC00) == "\ufffd"

@@ -81,6 +81,7 @@ class _Collector:
         self._baseline, self._mark, self._skipped = 0.0, -1, False
         self._text: list[str] = []
         self._box: list[float] = []
+        self._high = 0
 
     def space(self) -> None:
         if self._text and self._text[-1] != " ":
@@ -95,12 +96,21 @@ class _Collector:
             gap = left - self._box[2]
             if gap > WIDE_GAP * self._font.size or gap < -self._font.size:
                 self.finish()
-        self._text.append(_LIGATURES.get(code) or chr(code) if code < 0xD800 or code > 0xDFFF else "\ufffd")
+        self._text.append(self._character(code))
         if not self._box:
             self._box = [left, bottom, right, top]
         else:
             box = self._box
             box[1], box[2], box[3] = min(box[1], bottom), max(box[2], right), max(box[3], top)
+
+    def _character(self, code: int) -> str:
+        """The text of a unit of UTF-16. The first unit of two has no text; letters of formulas become plain letters."""
+        high, self._high = self._high, code if 0xD800 <= code < 0xDC00 else 0
+        if self._high:
+            return ""
+        if 0xDC00 <= code < 0xE000:
+            return unicodedata.normalize("NFKC", chr(0x10000 + (high - 0xD800 << 10) + code - 0xDC00)) if high else "\ufffd"
+        return _LIGATURES.get(code) or chr(code)
 
     def finish(self) -> None:
         text = "".join(self._text)
