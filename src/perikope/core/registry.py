@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Generic, TypeVar
 
 from perikope.core.errors import UsageError, unknown
@@ -66,6 +67,21 @@ class Registry(Generic[T]):
         if name not in self._things:
             raise unknown(self.kind, name, sorted(self._things))
         return self._things[name]
+
+    def packaged(self, name: str) -> T | None:
+        """The entry that the packaged module of the same name defines, without loading the other modules.
+
+        None if there is no such module, if all modules are loaded, or if other packages register entries (they must be
+        loaded then).
+        """
+        if self._discovered:
+            return None
+        if name not in self._things:
+            is_module = name.isidentifier() and not name.startswith("_") and find_spec(f"{self._package}.{name}") is not None
+            if not is_module or entry_points(group=f"perikope.{self.kind}s"):
+                return None
+            importlib.import_module(f"{self._package}.{name}")
+        return self._things.get(name)
 
     def _discover(self) -> None:
         if self._discovered:

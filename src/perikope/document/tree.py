@@ -418,9 +418,10 @@ class TreeBuilder:
         start = self._length
         self._length += len(text)
         self._needs_break = self._length > 0
+        labels = self._labels
         number = spans.append(
             kind,
-            self._label(tag),
+            labels[tag] if tag in labels else self._label(tag),
             parent,
             start,
             self._length,

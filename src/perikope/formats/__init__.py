@@ -215,6 +215,8 @@ def format_named(name: str) -> Format:
         from perikope.formats.xml import format_of
 
         return format_of(name)
+    if known := FORMATS.packaged(name):
+        return known
     if name not in FORMATS:
         raise unknown("format", name, ["auto", *FORMATS.names(), "PROFILE.toml"])
     return FORMATS[name]
@@ -419,7 +421,12 @@ def _no_file(folder: str, asked: str, ignored: Counter[str], links: int) -> Inpu
 def _format_of(path: str, asked: str) -> str:
     """The format or kind of archive (`tar`, `zip`) of a file in a folder or an archive; empty if it is ignored."""
     name = stem(os.path.basename(path)).lower()
-    by_suffix = next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
+    # Most suffixes are the names of their formats; only the module of this format is then loaded.
+    alone = FORMATS.packaged(name.rpartition(".")[2])
+    if alone and name.endswith(alone.suffixes):
+        by_suffix = alone.name
+    else:
+        by_suffix = next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
     if not by_suffix and (kind := _archives.archive_kind(path)):
         return kind
     # A format that the user names also reads files of unknown suffix, but not files with a suffix of another format.

@@ -176,7 +176,7 @@ def length_of(element: Element) -> int:
 def has_text(element: Element) -> bool:
     """Whether an element has more than white space in it."""
     text = element.text
-    return bool(text and not text.isspace()) or (len(element) > 0 and any(not text.isspace() for text in element.itertext()))
+    return bool(text and not text.isspace()) or (len(element) > 0 and is_there(whole_text(element)))
 
 
 def _paths_inside(element: Element, path: str) -> dict[Element, str]:

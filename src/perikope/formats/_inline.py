@@ -140,6 +140,8 @@ class Inline:
 
 def _trimmed(text: str, first: int, tag: str, start: int, end: int) -> tuple[str, int, int]:
     start, end = max(start, first), min(end, len(text))
+    if start < end and not text[start].isspace() and not text[end - 1].isspace():
+        return tag, start - first, end - first
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

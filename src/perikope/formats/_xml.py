@@ -70,6 +70,8 @@ _NOT_ALLOWED = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _PREFIX = re.compile(rb"""</?([A-Za-z_][A-Za-z0-9._-]*):|\s([A-Za-z_][A-Za-z0-9._-]*):[A-Za-z_][A-Za-z0-9._-]*\s*=\s*["']""")
 _DECLARES = re.compile(rb"\sxmlns:([A-Za-z_][A-Za-z0-9._-]*)\s*=")
 _TAG_NAME = re.compile(rb"<[^\s<>/!?]+")
+_WITH_PREFIX = re.compile(rb"<[^\s<>/:!?]+:")
+_WITH_DEFAULT = re.compile(rb"xmlns\s*=")
 _TEXT = etree.XPath("string()", smart_strings=False)
 _IN_NAMESPACE = etree.XPath("descendant-or-self::*[namespace-uri()]")
 _MARKS = (
@@ -422,7 +424,8 @@ def _parse(data: bytes, line: int, path: str) -> etree._Element:
                 raise
             data = mended
             root = etree.fromstring(data, _parser())
-        if b"xmlns" in data:
+        # Most documents declare namespaces for attributes only.
+        if b"xmlns" in data and (_WITH_DEFAULT.search(data) or _WITH_PREFIX.search(data)):
             for element in cast(list[etree._Element], _IN_NAMESPACE(root)):
                 element.tag = str(element.tag).rpartition("}")[2]
     except (etree.LxmlError, ValueError) as error:

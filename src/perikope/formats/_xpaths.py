@@ -31,16 +31,15 @@ class Path(etree.XPath):
         simple = _SIMPLE.fullmatch(path)
         self.is_self = path == "."
         self.attribute, self.child = (simple[1] or "", simple[2] or "") if simple else ("", "")
-        first = _FIRST.match(path)
-        self.needs = first[1] if first and "|" not in path else ""
-        """A tag without which it finds no element: one must be in the element that it is applied to, or be the element.
-
-        Empty if the tag is not known.
-        """
+        self.is_spread = _SPREAD.fullmatch(path) is not None
+        """Whether whatever it finds in an element it also finds in every element around it."""
 
 
-_FIRST = re.compile(r"(?:\.//|descendant(?:-or-self)?::)?([A-Za-z_][\w.-]*)(?=\s*(?:[/\[]|$))", re.ASCII)
-_SIMPLE = re.compile(r"@([A-Za-z_][\w.-]*)|([A-Za-z_][\w.-]*)", re.ASCII)
+_NAME = r"[A-Za-z_][\w.-]*"
+_CONDITION = rf"(?:@{_NAME}(?:='[^']*')?|self::{_NAME})"
+_STEP = rf"(?:{_NAME}|\*)(?:\[{_CONDITION}(?: or {_CONDITION})*\])*"
+_SPREAD = re.compile(rf"(?:\.//|descendant(?:-or-self)?::){_STEP}(?:/{_STEP})*", re.ASCII)
+_SIMPLE = re.compile(rf"@({_NAME})|({_NAME})", re.ASCII)
 
 
 def text_of(element: Element) -> str:
@@ -81,10 +80,10 @@ def first_text(paths: tuple[etree.XPath, ...], element: Element) -> str:
     return next((text for path in paths for text in texts(path, element)), "")
 
 
-def holders(root: Element, tags: Iterable[str]) -> set[Element]:
-    """The elements with one of these tags below `root`, `root` included, and all elements around them."""
+def with_all_around(elements: Iterable[Element]) -> set[Element]:
+    """Some elements, and all elements around them."""
     found: set[Element] = set()
-    for element in root.iter(*tags):
+    for element in elements:
         around: Element | None = element
         while around is not None and around not in found:
             found.add(around)

@@ -112,6 +112,8 @@ class Headings:
 
     def is_heading(self, element: Element, text: str) -> bool:
         """Whether a paragraph of a description, with this text, is a heading."""
+        if len(text) > LONGEST and text[0].isalpha() and not text[-1].isspace():
+            return False
         text = _without_number(text)
         if not 3 <= len(text) <= LONGEST:
             return False

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from perikope.formats._xpaths import Element
 from perikope.formats.walks import walk
-from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
+from perikope.formats.walks.patent import NO_NUMBER, ParagraphNumber, PatentWalk
 
 _COUNTED = re.compile(r"([pP]-?)([0-9]{1,5})")
 """The number that MAREC gives a paragraph: `p0042`, `P-42`."""
@@ -35,10 +35,11 @@ class ClefIpWalk(PatentWalk):
         In US files MAREC also counts the paragraphs of the abstract, but the printed numbers do not. So the number of
         these paragraphs is subtracted.
         """
-        match = _COUNTED.fullmatch(element.get("num") or "")
+        written = element.get("num")
+        match = _COUNTED.fullmatch(written) if written else None
         if not match:
             return super().paragraph_number(element)
         number = int(match[2])
         if self.country == "US":
-            number -= sum(written.startswith(match[1]) for written in self.numbers_in_abstract)
-        return ParagraphNumber(f"{number:04d}", self.country in _PRINTED) if number > 0 else ParagraphNumber("", False)
+            number -= sum(other.startswith(match[1]) for other in self.numbers_in_abstract)
+        return ParagraphNumber(f"{number:04d}", self.country in _PRINTED) if number > 0 else NO_NUMBER

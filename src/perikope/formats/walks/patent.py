@@ -17,13 +17,14 @@ from perikope.formats._inline import Run
 from perikope.formats._profile import Profile, Role
 from perikope.formats._source import language_or_nothing
 from perikope.formats._xml import whole_text
-from perikope.formats._xpaths import Element, Path, holders, text_of, texts
+from perikope.formats._xpaths import Element, Path, elements, text_of, texts, with_all_around
 from perikope.formats.walks import Added, Block, Front, Heading, Links, Piece, Replacement, RunOf, Walk, walk
 from perikope.patents.headings import DEEPEST_TAGGED, Headings, heading_level
-from perikope.patents.mentions import mentions, mentions_of_all, named_first
+from perikope.patents.mentions import may_name, mentions, mentions_of_all, named_first
 
 _PARAGRAPH = re.compile(r"\s*\[\s?([0-9]{1,5})\s?\](?!\s*[-,.;)])")
 """A number before the text of a paragraph: `[0042] The pump …`."""
+_NUMBER = re.compile("[0-9]{1,5}")
 _BEGINNING = 200
 """Characters at the beginning of a paragraph in which the figure or example that it describes is searched."""
 BIBLIOGRAPHY = "bibliography"
@@ -40,6 +41,9 @@ class ParagraphNumber(NamedTuple):
     """The number with at least four digits, such as `0042`; empty if the paragraph has no number."""
     is_printed: bool
     """Whether the publication is printed with the number, so that people cite by it."""
+
+
+NO_NUMBER = ParagraphNumber("", False)
 
 
 @walk("patent")
@@ -70,12 +74,12 @@ class PatentWalk(Walk):
         constructor sets later.
         """
         for path in self.keys.paragraph_number:
-            for text in texts(path, element):
-                if re.fullmatch("[0-9]{1,5}", text) and int(text):
-                    return ParagraphNumber(f"{int(text):04d}", self.is_printed)
-        if match := _PARAGRAPH.match(element.text or ""):
+            for written in texts(path, element):
+                if _NUMBER.fullmatch(written) and int(written):
+                    return ParagraphNumber(f"{int(written):04d}", self.is_printed)
+        if (text := element.text) and "[" in text and (match := _PARAGRAPH.match(text)):
             return ParagraphNumber(match[1].zfill(4), self.is_printed)
-        return ParagraphNumber("", False)
+        return NO_NUMBER
 
     def is_heading(self, element: Element, text: str) -> bool:
         """Whether a paragraph of the description is a heading."""
@@ -123,7 +127,7 @@ class PatentWalk(Walk):
             return ""
         if number := self._numbers.get(element):
             return f"p{number.written}"
-        first = next(iter(named_first(_beginning(element))), None)
+        first = next(iter(_named_by(element)), None)
         return "-".join(first).replace("figure", "fig").lower() if first else ""
 
     def citation(self, block: Block) -> str:
@@ -143,7 +147,7 @@ class PatentWalk(Walk):
         passages = [block for block in blocks if not block.is_heading]
         claims = [self.claims.by_id.get(block.name) for block in passages]
         mentioned = mentions_of_all([block.text for block in passages], [claim.number if claim else 0 for claim in claims])
-        by_id = holders(self.root, self.keys.claim_references) if self.keys.claim_references else ()
+        by_id = with_all_around(self.root.iter(*self.keys.claim_references)) if self.keys.claim_references else ()
         references: dict[tuple[int, str], None] = {}
         for block, claim, things in zip(passages, claims, mentioned, strict=True):
             for target in self._mentioned(block, claim, things, targets) if things else ():
@@ -156,8 +160,8 @@ class PatentWalk(Walk):
 
     def _numbered_paragraphs(self) -> Mapping[Element, ParagraphNumber]:
         """The numbers of all paragraphs and headings that have a number, by element."""
-        elements = self.root.iter(*self._paragraphs, *_heading_tags(self.profile))
-        numbers = ((element, self.paragraph_number(element)) for element in elements)
+        paragraphs = self.root.iter(*self._paragraphs, *_heading_tags(self.profile))
+        numbers = ((element, self.paragraph_number(element)) for element in paragraphs)
         return {element: number for element, number in numbers if number.written}
 
     # References and citations.
@@ -170,11 +174,12 @@ class PatentWalk(Walk):
                 continue
             if number := self._numbers.get(block.element):
                 targets.setdefault(("paragraph", number.written), block.name)
-            for thing in named_first(_beginning(block.element)):
+            for thing in _named_by(block.element):
                 targets.setdefault(thing, block.name)
             if block.id and not block.is_heading:
                 # A list of figures is one passage; each of its lines may describe a figure.
-                for thing in named_first(block.text if "\n" in block.text else block.text[:_BEGINNING]):
+                text = block.text if "\n" in block.text else block.text[:_BEGINNING]
+                for thing in named_first(text) if "\n" in text or may_name(text) else ():
                     if thing[0] == "figure":
                         targets.setdefault(thing, block.id)
         return targets
@@ -204,8 +209,9 @@ class PatentWalk(Walk):
         """Ids of the documents that are cited in the bibliographic data and in the text, each once."""
         cited = dict.fromkeys(front.cites)
         if self.keys.cites_in_text:
-            needed = {path.needs if isinstance(path := field.path, Path) else "" for field in self.keys.cites_in_text}
-            citing = None if "" in needed else holders(self.root, needed)
+            paths = [field.path for field in self.keys.cites_in_text]
+            is_spread = all(isinstance(path, Path) and path.is_spread for path in paths)
+            citing = with_all_around(element for path in paths for element in elements(path, self.root)) if is_spread else None
             for element in dict.fromkeys(block.element for block in passages if citing is None or block.element in citing):
                 cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
         # A patent cited without a kind is left out if one of its publications is cited too, or is this document.
@@ -265,9 +271,10 @@ def _tagged_levels(attribute: str, profile: Profile, root: Element) -> Mapping[s
     return {value: min(DEEPEST_TAGGED, int(number[0])) for value, number in numbers.items() if number} if len(values) > 1 else {}
 
 
-def _beginning(element: Element) -> str:
-    """The beginning of the text of an element, in one line."""
-    return " ".join(whole_text(element)[:_BEGINNING].split())
+def _named_by(element: Element) -> Iterable[Thing]:
+    """The figures or examples that the beginning of an element names."""
+    beginning = whole_text(element)[:_BEGINNING]
+    return named_first(" ".join(beginning.split())) if may_name(beginning) else ()
 
 
 def _target(thing: Thing, targets: Mapping[Thing, str]) -> str:

@@ -1,0 +1,151 @@
+"""Fast ways of the XML readers give what the plain ways give: white space, rules, XPaths, and mentions in patents."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from perikope.formats._inline import Inline, collapsed
+from perikope.formats._profile import NOTHING, SEMANTIC, Profile, Rule, parse
+from perikope.formats._xpaths import Path, elements, items, with_all_around
+from perikope.patents.mentions import may_name, mentions, mentions_of_all, named_first
+
+SPACES = " \t\n\r\f\v\xa0\u2028\u2029"
+OTHER_SPACES = "\x1c\x1f\x85\u1680\u2003\u202f\u3000"
+TEXTS = st.text(st.sampled_from(f"ab.é中{SPACES}{OTHER_SPACES}  "), max_size=120)
+TAGS = st.sampled_from(["a", "b", "c", "d", "x"])
+TREES = st.recursive(
+    st.builds(lambda tag, text: (tag, text, []), TAGS, st.text("xy ", max_size=4)),
+    lambda inner: st.builds(
+        lambda tag, text, children: (tag, text, children), TAGS, st.text("xy ", max_size=4), st.lists(inner, max_size=4)
+    ),
+    max_leaves=25,
+)
+WORDS = [
+    "claim 1", "claims 1 to 3 or 5", "FIG. 2A", "Figs. 3 and 4B", "Anspruch 2", "Ansprüchen 1 bis 3", "revendication 1", "Example 2:",
+    "[0042]", "Abb. 3", "the preceding claims", "pump", "\n", "İ", "Σ", "ΑΣ", "claim 0", "example 007", "請求項 3", "the", "(", "die", ". ",
+]  # fmt: skip
+PASSAGES = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=6)
+
+
+def tree(described: tuple[str, str, list]) -> etree._Element:  # type: ignore[type-arg]
+    tag, text, children = described
+    element = etree.Element(tag, {"k": text} if len(text) > 1 else {})
+    element.text = text
+    for child in children:
+        element.append(tree(child))
+    return element
+
+
+@given(TEXTS)
+def test_white_space_collapses_as_by_a_regular_expression(text: str) -> None:
+    assert collapsed(text) == re.sub(f"[{SPACES}]+", " ", text)
+
+
+@given(TEXTS, TEXTS)
+def test_a_text_alone_is_a_run_as_pieces_are(before: str, text: str) -> None:
+    for first in ("", before):
+        one, two = Inline(), Inline()
+        for inline in (one, two):
+            inline.text(first)
+        two.text(text)
+        assert one.alone(text) == two.take()
+
+
+@given(st.lists(st.tuples(st.booleans(), TEXTS), max_size=6))
+def test_a_marked_text_is_an_open_and_closed_mark(pieces: list[tuple[bool, str]]) -> None:
+    one, two = Inline(), Inline()
+    for is_marked, text in pieces:
+        if is_marked:
+            one.marked("b", text)
+            two.open("b")
+            two.text(text)
+            two.close()
+        else:
+            one.text(text)
+            two.text(text)
+    assert one.take() == two.take()
+
+
+def plain_rule(profile: Profile, element: etree._Element) -> Rule:
+    """The rule by the definition: the first entry whose tags stand around the element."""
+    if profile.semantic and element.get(profile.semantic) is not None:
+        return SEMANTIC
+    around = [str(ancestor.tag) for ancestor in element.iterancestors()]
+    for needed, rule in profile.rules.get(str(element.tag)) or profile.rules["*"]:
+        if list(needed) == around[: len(needed)]:
+            return rule
+    return SEMANTIC if profile.others else NOTHING
+
+
+PROFILES = [
+    parse({"passages": ["a", "b/c/a"], "sections": ["b", "a/b"], "skipped": ["c/*", "d/d/d"], "marks": {"c": "c"}}, "one"),
+    parse({"passages": ["*"], "titles": ["x/a"], "skipped": ["a/b/c/d"]}, "two"),
+    parse({"passages": ["a"], "semantic": "k", "others": True}, "three"),
+]
+
+
+@given(TREES)
+def test_rules_from_contexts_are_those_by_definition(described: tuple[str, str, list]) -> None:  # type: ignore[type-arg]
+    root = tree(described)
+    for profile in PROFILES:
+        context = profile.contexts.inside(None)
+        waiting = [(root, context)]
+        while waiting:
+            element, around = waiting.pop()
+            rule, inside = around[str(element.tag)]
+            expected = plain_rule(profile, element)
+            assert profile.rule(element) is expected
+            assert rule is expected or expected is SEMANTIC
+            assert inside is profile.contexts.inside(element)
+            waiting += [(child, inside) for child in element]
+
+
+def test_tags_that_a_profile_does_not_name_are_not_kept() -> None:
+    context = PROFILES[0].contexts.inside(None)
+    for number in range(100):
+        context[f"other{number}"]
+    assert all(tag in PROFILES[0].contexts.named for tag in context)
+
+
+@given(TREES)
+def test_short_xpaths_find_what_the_xpath_machine_finds(described: tuple[str, str, list]) -> None:  # type: ignore[type-arg]
+    root = tree(described)
+    for text in (".", "@k", "a", "x", "@none"):
+        plain = etree.XPath(text, smart_strings=False)
+        for element in root.iter():
+            assert items(Path(text), element) == plain(element)
+
+
+@given(TREES)
+def test_a_spread_xpath_finds_nothing_beyond_what_it_finds_at_the_root(described: tuple[str, str, list]) -> None:  # type: ignore[type-arg]
+    root = tree(described)
+    for text in (".//a", "descendant-or-self::a[@k]", ".//a/b", "descendant-or-self::*[self::a or self::b][@k='xy']"):
+        path = Path(text)
+        assert path.is_spread
+        holding = with_all_around(elements(path, root))
+        for element in root.iter():
+            assert element in holding or not elements(path, element)
+
+
+def test_xpaths_whose_result_depends_on_positions_or_other_places_are_not_spread() -> None:
+    texts = (".//a[1]", "a", "//a", "../a", "descendant::a[last()]", ".//a | .//b", ".//a/..", ".//a[following-sibling::b]", "id('x')")
+    assert not any(Path(text).is_spread for text in texts)
+
+
+@settings(max_examples=300)
+@given(PASSAGES, st.integers(0, 4))
+def test_mentions_of_all_are_those_of_each(passages: list[str], before: int) -> None:
+    found = mentions_of_all(passages, [before] * len(passages))
+    assert [list(things) for things in found] == [list(mentions(passage, before)) for passage in passages]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from([*WORDS, "LA ", "les\xa0", "<Beispiel 3>", "[1] The FIGURES 2 to 4"]), max_size=4).map(" ".join))
+def test_what_names_nothing_at_first_sight_names_nothing(text: str) -> None:
+    first = text.split("\n")[0]
+    assert may_name(first) or not list(named_first(first))
+    assert may_name(first) or not list(named_first(" ".join(first.split())))
