@@ -96,10 +96,19 @@ def warm_up() -> None:
         for signature in best_of_small_segment.signatures:
             best_of_segment.compile(signature)  # no segment is large enough to need it
         write_run(Path(temporary, "run"), [("1", index.search("pump", k=1000).ranked_names())])
+        _use_rarely(index)
         best = index.search("pump")[0].document
         index.landscape("pump", best)
         index.delete([best])
         index.compact()
+
+
+def _use_rarely(index: Index) -> None:
+    """Use the kernels that no model needs: those of words that nothing contains, of elements and of other fetch models."""
+    for query in ("meerkat", "b", "pump magnetc"):
+        assert index.search(query).suggestions is not None
+    list(index.search("pump", elements=True))
+    list(index.search("pump", fetch="lm"))
 
 
 _MANY = 100
