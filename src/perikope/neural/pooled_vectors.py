@@ -15,9 +15,6 @@ from torch.nn import functional
 from perikope.core.arrays import Floats32, Integers
 from perikope.neural.encoder import Encoder
 
-_AT_ONCE = 1 << 14
-"""Tokens per batch, padding included."""
-
 
 @torch.inference_mode()
 def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
@@ -27,14 +24,14 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Fl
     """
     limit = encoder.settings.query_tokens if query else encoder.settings.passage_tokens
     vectors = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
-    # Texts are sorted by their number of characters, which approximates tokens. So a batch needs little padding.
-    order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
+    ids = encoder.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if len(texts) else []
+    # Texts of similar length are encoded together, so a batch needs little padding.
+    order = sorted(range(len(texts)), key=lambda row: -len(ids[row]))
     start = 0
     while start < len(order):
-        longest = min(limit, 2 + len(texts[order[start]]))
-        rows = order[start : start + max(_AT_ONCE // longest, 1)]
+        rows = order[start : start + max(encoder.batch_tokens // max(len(ids[order[start]]), 1), 1)]
         start += len(rows)
-        batch = encoder.tokenizer([texts[row] for row in rows], truncation=True, max_length=limit, padding=True, return_tensors="pt")
+        batch = encoder.tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt")
         tokens, mask = (batch[name].to(encoder.device) for name in ("input_ids", "attention_mask"))
         states = encoder.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         weights = mask.unsqueeze(-1).to(states.dtype)
