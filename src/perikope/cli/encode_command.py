@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -48,10 +49,18 @@ from perikope.cli.output import count
     type=click.Choice(["torch", "onnx", "onnx-int8"]),
     help="Library that computes token vectors; onnx-int8 is faster on a CPU and slightly less accurate.  [default: torch]",
 )
-def command(index: str, **options: Any) -> int:
+@click.option(
+    "--workers",
+    default=None,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes with one thread each that encode on a CPU; graph attention and a GPU use one.  [default: one per core]",
+)
+def command(index: str, workers: int | None, **options: Any) -> int:
     """Encode all passages, so that neural models can rank them.
 
-    If the store exists, only new documents are encoded, and options that are not given keep the values of the store. An
+    A command that was stopped continues when it is given again: vectors are stored once a minute. If the store exists,
+    only new documents are encoded, and options that are not given keep the values of the store. An
     encoder that was trained with graph attention (`perikope train --variant`) makes a store for the model hgat.
 
     \b
@@ -63,11 +72,17 @@ def command(index: str, **options: Any) -> int:
     """
     from pathlib import Path
 
+    from perikope.core.parallel import usable_cores
     from perikope.index.reader import Snapshot
     from perikope.neural.stores.making import EncodeOptions, encode_index
 
     snapshot = Snapshot.open(Path(index))
+    chosen = EncodeOptions(workers=workers or usable_cores(), **options)
     with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        store = encode_index(snapshot, EncodeOptions(**options), bar.update)
+
+        def tell_work(passages: Sequence[int]) -> None:
+            bar.length = sum(passages)
+
+        store = encode_index(snapshot, chosen, bar.update, tell_work)
     click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_per_token} bytes in {store.folder}")
     return 0

@@ -210,7 +210,7 @@ class Encoder(nn.Module):
         return self.width * len(self.settings.pooling.split(BETWEEN))
 
     @property
-    def _at_once(self) -> int:
+    def batch_tokens(self) -> int:
         """Tokens per batch on this device."""
         return _AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE
 
@@ -252,7 +252,7 @@ class Encoder(nn.Module):
         `tokens` and `mask` are (texts, tokens); returns (texts, tokens, dimension). Neighbours of passages are often
         short titles. In one batch with the passages, more than half of all tokens would be padding.
         """
-        if tokens.numel() <= self._at_once:
+        if tokens.numel() <= self.batch_tokens:
             vectors: Tensor = self(tokens, mask)
             return vectors
         lengths = mask.sum(1).cpu().numpy()
@@ -292,7 +292,7 @@ class Encoder(nn.Module):
         Padding and skipped punctuation have no vectors. Passages come longest first, not in the order of `texts`.
         `tokens_at_once` is the batch size in tokens, padding included; 0 chooses it by device.
         """
-        at_once = tokens_at_once or self._at_once
+        at_once = tokens_at_once or self.batch_tokens
         limit, marker = self._limits(False)
         ids = self._ids(texts, limit - bool(marker))
         lengths = np.array([len(ids_of_text) + bool(marker) for ids_of_text in ids], np.int64)

@@ -18,9 +18,6 @@ from perikope.core.errors import UsageError
 from perikope.neural.encoder import Encoder
 from perikope.neural.sentence_folders import pool
 
-_AT_ONCE = 1 << 14
-"""Tokens per batch, padding included."""
-
 
 @torch.inference_mode()
 def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
@@ -35,14 +32,14 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Fl
             "or add its vectors with perikope.neural.models.add_vectors"
         )
     vectors = np.zeros((len(texts), encoder.pooled_width), np.float32)
-    # Texts are sorted by their number of characters, which approximates tokens. So a batch needs little padding.
-    order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
+    ids = encoder.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if len(texts) else []
+    # Texts of similar length are encoded together, so a batch needs little padding.
+    order = sorted(range(len(texts)), key=lambda row: -len(ids[row]))
     start = 0
     while start < len(order):
-        longest = min(limit, 2 + len(texts[order[start]]))
-        rows = order[start : start + max(_AT_ONCE // longest, 1)]
+        rows = order[start : start + max(encoder.batch_tokens // max(len(ids[order[start]]), 1), 1)]
         start += len(rows)
-        batch = encoder.tokenizer([texts[row] for row in rows], truncation=True, max_length=limit, padding=True, return_tensors="pt")
+        batch = encoder.tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt")
         tokens, mask = (batch[name].to(encoder.device) for name in ("input_ids", "attention_mask"))
         states = encoder.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         vectors[rows] = functional.normalize(pool(encoder.settings.pooling, states, mask), dim=-1).cpu().numpy()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,10 +51,18 @@ class EncodeOptions:
     """`cpu`, `cuda` or another name that torch knows; by default a GPU if there is one."""
     runtime: str | None = None
     """Program that computes token vectors: `torch` (default), `onnx` or `onnx-int8`; see `Encoder.load`."""
+    workers: int = 1
+    """Number of processes with one thread each that encode on a CPU; 1 encodes in this process, with all threads. More
+    of them need a main program that can be imported, as `multiprocessing` does."""
 
 
-def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callable[[int], None] = lambda passages: None) -> VectorStore:
-    """Make a store for an index, or update it; `on_document` is called with the number of passages of each document."""
+def encode_index(
+    snapshot: Snapshot,
+    options: EncodeOptions,
+    on_document: Callable[[int], None] = lambda passages: None,
+    on_pending: Callable[[Sequence[int]], None] = lambda passages: None,
+) -> VectorStore:
+    """Make a store for an index, or update it; see `update_store_from` for `on_document` and `on_pending`."""
     name = options.name or _default_name(options)
     folder = snapshot.folder / FOLDER / name
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
@@ -75,15 +84,22 @@ def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callab
         ranker = replace(ranker, heading_path=old.heading_path)
     source, facts = _source_of(ranker, pooled)
     facts["runtime"] = runtime
-    return update_store_from(
-        snapshot,
-        name,
-        source,
-        code=options.code or (old.codebook.code if old is not None else "float16" if pooled else "residual"),
-        save_encoder=partial(save_ranker, ranker=ranker) if source.kind == "context" else ranker.encoder.save,
-        facts={**_made_by(options, old), **facts},
-        on_document=on_document,
-    )
+    with ExitStack() as stack:
+        if isinstance(source, TextSource) and ranker.encoder.device.type == "cpu" and options.workers > 1:
+            from perikope.neural.encoding_workers import EncodingWorkers
+
+            workers = EncodingWorkers(ranker.encoder, source.texts, options.workers, pooled=pooled, runtime=runtime)
+            source = replace(source, texts=stack.enter_context(workers))
+        return update_store_from(
+            snapshot,
+            name,
+            source,
+            code=options.code or (old.codebook.code if old is not None else "float16" if pooled else "residual"),
+            save_encoder=partial(save_ranker, ranker=ranker) if source.kind == "context" else ranker.encoder.save,
+            facts={**_made_by(options, old), **facts},
+            on_document=on_document,
+            on_pending=on_pending,
+        )
 
 
 def _default_name(options: EncodeOptions) -> str:

@@ -202,7 +202,7 @@ class VectorStore:
             if file < 0:
                 raise UsageError(
                     f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}, because the index has "
-                    f"changed; update the store with {self.updated_by(snapshot.folder)}"
+                    f"changed, or because encoding was stopped; update the store with {self.updated_by(snapshot.folder)}"
                 )
             coded.append(self.packed(file, number_in_file, matrix))
         return PackedVectors.of(self.codebooks[matrix], coded)

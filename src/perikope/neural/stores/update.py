@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,8 +44,10 @@ _SAMPLE = 1 << 17
 """Maximum number of vectors that codebooks are fitted to."""
 _SAMPLED_PASSAGES = 32
 """Maximum passages per document in the sample that codebooks are fitted to."""
-_DOCUMENTS_AT_ONCE = 64
-"""Documents that are encoded together."""
+_PASSAGES_AT_ONCE = 1024
+"""Passages that are encoded together; a document is not divided."""
+SECONDS = 60.0
+"""Seconds of encoding after which the vectors so far are made durable."""
 
 Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats32, Integers]]]
 """Takes texts and yields, in any order, the number of each text, its vectors (vectors, dimension), and their token
@@ -136,6 +139,8 @@ def update_store_from(
     save_encoder: Callable[[Path], None] | None = None,
     facts: Mapping[str, Any] | None = None,
     on_document: Callable[[int], None] = lambda passages: None,
+    on_pending: Callable[[Sequence[int]], None] = lambda passages: None,
+    seconds: float = SECONDS,
     seed: int = 1,
 ) -> VectorStore:
     """Make a store, or update it: encode documents that it does not know, and drop those that were deleted.
@@ -146,6 +151,8 @@ def update_store_from(
     - `facts`: how the vectors are made, kept in the manifest. An update with other facts, another code, or vectors of
       another kind or dimension is refused.
     - `on_document`: called with the number of passages of each document that is encoded.
+    - `on_pending`: called once, with the number of passages of every document that will be encoded.
+    - `seconds`: after so much encoding, vectors are made durable. A stopped update continues from there.
     - `seed`: decides the sample and the centroids.
     """
     check_name(name)
@@ -153,7 +160,7 @@ def update_store_from(
     with writing(folder):
         files.make_folder(folder)
     with writing(folder), take_lock(folder, advice=""):
-        return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, seed).run(save_encoder)
+        return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, on_pending, seconds, seed).run(save_encoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +173,12 @@ class _Update:
     code: Code
     facts: dict[str, Any]
     on_document: Callable[[int], None]
+    on_pending: Callable[[Sequence[int]], None]
+    seconds: float
     seed: int
 
     def run(self, save_encoder: Callable[[Path], None] | None) -> VectorStore:
-        """Encode new documents and replace the manifest; everything that it names is durable before."""
+        """Encode new documents, and replace the manifest now and then; everything that it names is durable before."""
         settings: dict[str, Any] = {
             "kind": self.source.kind,
             "code": self.code,
@@ -184,26 +193,40 @@ class _Update:
         # A codebook cannot be fitted without vectors: that of a store without vectors is fitted again.
         fitted = old if old is not None and old.tokens > 0 else None
         location_of_key, new, documents_of_segment = _compare(self.snapshot, self.source, old)
-        entries = list(old.manifest.files) if old is not None else []
+        self.on_pending([len(self._passages_of(document)) for document in new.values()])
         codebooks, ready = self._codebooks(fitted, new)
         books_in = fitted.manifest.codebooks if fitted is not None else self._write(CODEBOOKS, partial(write_codebooks, codebooks))
-        if old is not None:
-            self._merge(old, location_of_key, entries, 1 if new else 0)
-        if new:
-            encoded = self._encoded(list(new.values()), ready)
-            entries.append(self._write(BATCH, partial(write_batch, codebooks, packed(codebooks, encoded))))
-            location_of_key |= {key: (len(entries) - 1, number) for number, key in enumerate(new)}
-        # Files without documents are dropped; the others keep their order.
-        used = sorted({file for file, _ in location_of_key.values()})
-        new_number = {file: number for number, file in enumerate(used)}
-        location_of_key = {key: (new_number[file], number) for key, (file, number) in sorted(location_of_key.items())}
+        while True:
+            entries = list(old.manifest.files) if old is not None else []
+            if old is not None:
+                self._merge(old, location_of_key, entries, 1 if new else 0)
+            if new:
+                taken: list[bytes] = []
+                encoded = self._encoded(new, ready, taken)
+                entries.append(self._write(BATCH, partial(write_batch, codebooks, packed(codebooks, encoded))))
+                location_of_key |= {key: (len(entries) - 1, number) for number, key in enumerate(taken)}
+                new = {key: document for key, document in new.items() if key not in location_of_key}
+            # Files without documents are dropped; the others keep their order.
+            used = sorted({file for file, _ in location_of_key.values()})
+            new_number = {file: number for number, file in enumerate(used)}
+            location_of_key = {key: (new_number[file], number) for key, (file, number) in sorted(location_of_key.items())}
+            names = {"encoder": encoder, "codebooks": books_in, "files": tuple(entries[file] for file in used)}
+            old = self._replace_manifest({**settings, **names}, location_of_key, documents_of_segment, old)
+            if not new:
+                return old
+
+    def _replace_manifest(
+        self,
+        known: Mapping[str, Any],
+        location_of_key: Mapping[bytes, tuple[int, int]],
+        documents_of_segment: Sequence[Located],
+        old: VectorStore | None,
+    ) -> VectorStore:
+        """Make the vectors that are written so far a store, from which a stopped update continues."""
         rows_of_segment = _rows_of_segments(self.snapshot, location_of_key, documents_of_segment)
         locations = self._write(LOCATIONS, partial(write_locations, location_of_key, rows_of_segment))
         manifest = StoreManifest(
-            **settings,
-            encoder=encoder,
-            codebooks=books_in,
-            files=tuple(entries[file] for file in used),
+            **known,
             keys=f"{locations}/{KEYS_FILE}",
             rows=f"{locations}/{ROWS_FILE}",
             segments={
@@ -215,10 +238,14 @@ class _Update:
         )
         manifests.replace(self.folder, dataclasses.replace(manifest, hashes=_hashes(self.folder, manifest, old)))
         store = VectorStore(self.folder)
-        # The update is finished. The next one removes what cannot be removed now.
+        # This part of the update is finished. The next one removes what cannot be removed now.
         with contextlib.suppress(OSError):
             self._clear(store)
         return store
+
+    def _passages_of(self, document: int) -> range:
+        segment, local = self.snapshot.locate(document)
+        return segment.passages_of(local)
 
     def _open_old(self, settings: Mapping[str, Any]) -> VectorStore | None:
         """The existing store, if any; raises an error if it is damaged or was made with other settings."""
@@ -273,16 +300,35 @@ class _Update:
             write(temporary)
         return name
 
-    def _encoded(self, documents: Sequence[int], ready: dict[int, list[Encoded]]) -> Iterator[list[Encoded]]:
-        """Encode documents, given by their numbers; `ready` has those that are encoded already, by number."""
-        for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-            batch = documents[start : start + _DOCUMENTS_AT_ONCE]
-            missing = [document for document in batch if document not in ready]
+    def _encoded(self, new: Mapping[bytes, int], ready: dict[int, list[Encoded]], taken: list[bytes]) -> Iterator[list[Encoded]]:
+        """Encode documents, given by key with their numbers, until it is time to make them durable; at least one.
+
+        `ready` has those that are encoded already, by number. The keys of encoded documents are added to `taken`.
+        """
+        ends = time.monotonic() + self.seconds
+        for batch in self._batches(new):
+            missing = [document for document in batch.values() if document not in ready]
             fresh = iter(self.source.encode(self.snapshot, missing) if missing else ())
-            for document in batch:
+            for key, document in batch.items():
                 encoded = ready.pop(document) if document in ready else next(fresh)
+                taken.append(key)
                 yield encoded
                 self.on_document(len(encoded))
+            if time.monotonic() > ends:
+                return
+
+    def _batches(self, new: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
+        """Documents that are encoded together: those of some passages."""
+        batch: dict[bytes, int] = {}
+        passages = 0
+        for key, document in new.items():
+            batch[key] = document
+            passages += len(self._passages_of(document))
+            if passages >= _PASSAGES_AT_ONCE:
+                yield batch
+                batch, passages = {}, 0
+        if batch:
+            yield batch
 
     def _codebooks(self, fitted: VectorStore | None, new: Mapping[bytes, int]) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
         """The codebooks by matrix, and the vectors of documents that were encoded to fit them, by number."""
@@ -297,7 +343,8 @@ def _rows_of_segments(
     for segment, documents in zip(snapshot.segments, documents_of_segment, strict=True):
         rows = np.full((segment.documents, 3), -1, np.int64)
         for local, (key, alone) in documents.items():
-            rows[local] = *location_of_key[key], not alone
+            if key in location_of_key:
+                rows[local] = *location_of_key[key], not alone
         rows_of_segment.append(rows)
     return rows_of_segment
 
