@@ -104,7 +104,7 @@ def warm_up() -> None:
 
 
 def _use_rarely(index: Index) -> None:
-    """Use the kernels that no model needs: those of words that nothing contains, of elements and of other fetch models."""
+    """Use the kernels of queries that nothing matches, of elements and of other fetch models."""
     for query in ("meerkat", "b", "pump magnetc"):
         assert index.search(query).suggestions is not None
     list(index.search("pump", elements=True))
