@@ -27,7 +27,7 @@ class _Deferred:
     """A function that numba has not seen yet."""
 
     def __init__(self, function: Callable[..., Any], decorator: str) -> None:
-        update_wrapper(self, function)
+        update_wrapper(self, function)  # type: ignore[arg-type]
         self._function = function
         self._decorator = decorator
         self.compiled: Any = None

@@ -13,7 +13,7 @@ import numpy as np
 from numba.core import caching, event, types
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.np import numpy_support
 
 from perikope.core import compilation
@@ -101,7 +101,7 @@ class _KernelCache(FunctionCache):
         """
         try:
             rtsys.initialize(target_context)
-            with self._guard_against_spurious_io_errors():  # type: ignore[no-untyped-call]
+            with self._guard_against_spurious_io_errors():
                 loaded = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
             if loaded is not None:
                 self._store(sig, lambda: self._cache_file.load(self._index_key(sig, target_context.codegen())))  # type: ignore[no-untyped-call]
@@ -115,7 +115,7 @@ class _KernelCache(FunctionCache):
         """Save a compiled kernel, if there is space for it."""
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-            self._store(sig, lambda: self._impl.reduce(data))  # type: ignore[no-untyped-call]
+            self._store(sig, lambda: self._impl.reduce(data))
 
     def _store(self, sig: Any, reduced: Callable[[], Any]) -> None:
         """Store the code for processes that do not import numba, unless it is there or has parts that are not known."""
@@ -152,7 +152,7 @@ def _name(kind: Any) -> str | None:
     if type(kind) is types.Boolean:
         return "b1"
     if isinstance(kind, types.BaseTuple):
-        inside = _names(kind.types)
+        inside = _names(tuple(kind))  # type: ignore[arg-type]
         name = jit_stored.tuple_name(getattr(kind, "instance_class", tuple))
         return None if inside is None else f"{name}({inside})"
     return None
@@ -166,5 +166,6 @@ def kernel(function: Any) -> Any:
     return compiled
 
 
-inner: Any = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
+_INNER = _OPTIONS | {"no_cpython_wrapper": True}
+inner: Any = numba.njit(**_INNER)
 step: Any = numba.njit(inline="always", **_OPTIONS)
