@@ -121,7 +121,8 @@ def _term_factors(snapshot: Snapshot, table: TermTable, model: FetchModel, *, by
         while len(table.derived) >= _MODELS and key not in table.derived:
             table.derived.pop(next(iter(table.derived)), None)
         table.derived[key] = known, factors
-    return factors
+    found: Floats = factors
+    return found
 
 
 def collection_statistics(snapshot: Snapshot, names: Sequence[str], counts: Array, *, by_language: bool) -> Terms:
@@ -181,10 +182,9 @@ class _Search:
         segment.posted.require(terms.table[terms.rows, column])
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = self._tables(segment, lengths, column)
-        background = _NONE
-        if self._model.definition.background is not None:
-            background = self._model.background(lengths.values, float(terms.weights.sum()))
-        query = terms.table, terms.rows, column + 1, terms.coefficients, background
+        smoothed = self._model.definition.background is not None
+        background = self._model.background(lengths.values, float(terms.weights.sum())) if smoothed else None
+        query = terms.table, terms.rows, column + 1, terms.coefficients, _NONE if background is None else background
         allowed = _allowed(segment, self._filter)
         kernel = best_of_small_segment if segment.documents <= SMALL else best_of_segment
         state = FULL
