@@ -337,7 +337,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if "models" in options.only:
         snapshot, source = synthetic_index()
         wanted = queries(snapshot, source, options.queries)
-        ready = [name for name, found in MODELS.items() if not found.needs_store]
+        ready = [name for name, found in MODELS.items() if found.is_ready]
         times = measure(snapshot, wanted, options.models or [*ready, "plm(kernel=trapezoid)"], options.rounds)
         peer = None if options.without_peer else on_the_fly(snapshot, wanted, options.rounds)
         publish(tables_of(snapshot, times, peer), options.markdown)

@@ -210,7 +210,7 @@ def test_mistakes(index, tmp_path, capsys):
     fails(capsys, "topics:4: cannot be read as XML", "run", index, _written(topics, INEX_TOPICS[:180]), "--out", out)
     fails(capsys, "TSV topics have no fields", "run", index, _written(topics, "1\tx"), "--out", out, "--topic-field", "desc")
     fails(capsys, "'clefip' is not one of", "run", index, topics, "--out", out, "--topic-format", "clefip")
-    fails(capsys, "irds", "run", index, "irds:vaswani-nowhere", "--out", out)
+    fails(capsys, "ir_datasets", "run", index, "irds:vaswani-nowhere", "--out", out)
     assert not out.exists()
 
 

@@ -62,7 +62,7 @@ def sides(tmp_path_factory):
     with Index.create(folder / "notes") as notes:
         notes.add(NOTES)
     secret, lines = new_token("writer")
-    (folder / "tokens.toml").write_text(lines)
+    (folder / "tokens.toml").write_text(lines.replace("write = []", 'write = ["*"]'))
     with (
         served(patents, folder / "notes", "--tokens", folder / "tokens.toml") as address,
         perikope.connect(address, "patents", timeout=300) as remote,

@@ -74,7 +74,7 @@ def read_columns(
         if bounds[i] < bounds[i + 1]:
             checkpoint("matches")
             local = numbers[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
-            pieces.append(_Piece.of(segment, terms[i], local, units, tags))
+            pieces.append(_SegmentPart.of(segment, terms[i], local, units, tags))
     sections, passages = (np.empty((width, sum(counts)), np.int64) for width, counts in (
         (len(_OF_SECTION), [piece.sections for piece in pieces]),
         (len(_OF_PASSAGE), [piece.passages for piece in pieces]),
@@ -93,7 +93,7 @@ def read_columns(
     }, tuple(parts)
 
 
-def _occurrences(pieces: list[_Piece]) -> dict[str, Array]:
+def _occurrences(pieces: list[_SegmentPart]) -> dict[str, Array]:
     """The columns of occurrences, and the lengths of documents."""
     terms, positions, ends, lengths = [], [], [], []
     count = 0
@@ -117,7 +117,7 @@ def _joined(pieces: list[Array], kind: type[np.integer]) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _SegmentPart:
     """The candidates of one segment. They are verified (`Segment.joined`)."""
 
     segment: Segment
@@ -134,7 +134,7 @@ class _Piece:
     """The passages of each document, or its range of elements."""
 
     @classmethod
-    def of(cls, segment: Segment, terms: Integers, documents: Integers, units: Units, tags: Collection[str] | None) -> _Piece:
+    def of(cls, segment: Segment, terms: Integers, documents: Integers, units: Units, tags: Collection[str] | None) -> _SegmentPart:
         """The given documents of a segment."""
         segment.joined.require(documents)
         sections = _bounds(segment["document.first_section"], documents)

@@ -36,6 +36,7 @@ LOCAL_RESULTS: Mapping[str, str] = {
     "matches": "they are too large to send",
     "score": _ROWS,
     "ranking": _ROWS,
+    "ranked_names": "use names()",
     "eligible": _ROWS,
     "group_of_document": _ROWS,
     "is_complete": _ROWS,

@@ -21,7 +21,7 @@ Element = etree._Element
 Rules = Mapping[str, tuple[tuple[tuple[str, ...], "Rule"], ...]]
 
 
-class Context(dict[str, tuple["Rule", "Context"]]):
+class TagContext(dict[str, tuple["Rule", "TagContext"]]):
     """The rules of tags, and the contexts inside them, for the children of one kind of element.
 
     Only tags that the profile names are kept, so that files with many other tags do not fill memory.
@@ -32,9 +32,9 @@ class Context(dict[str, tuple["Rule", "Context"]]):
     def __init__(self, contexts: Contexts, around: tuple[str, ...]) -> None:
         super().__init__()
         self._contexts, self._around = contexts, around
-        self._other: tuple[Rule, Context] | None = None
+        self._other: tuple[Rule, TagContext] | None = None
 
-    def __missing__(self, tag: str) -> tuple[Rule, Context]:
+    def __missing__(self, tag: str) -> tuple[Rule, TagContext]:
         if tag in self._contexts.named:
             self[tag] = entry = self._contexts.entry(tag, self._around)
             return entry
@@ -52,13 +52,13 @@ class Contexts:
         self._depth = max((len(around) for around, _ in entries), default=0)
         self.named = frozenset((*rules, *(tag for around, _ in entries for tag in around))) - {"*"}
         """The tags that the profile names."""
-        self._of: dict[tuple[str, ...], Context] = {}
+        self._of: dict[tuple[str, ...], TagContext] = {}
 
-    def inside(self, element: Element | None) -> Context:
+    def inside(self, element: Element | None) -> TagContext:
         """The context of the children of an element; that of a root for None."""
         return self._context(tuple(islice(self._tags(element), self._depth)))
 
-    def entry(self, tag: str, around: tuple[str, ...]) -> tuple[Rule, Context]:
+    def entry(self, tag: str, around: tuple[str, ...]) -> tuple[Rule, TagContext]:
         """The rule of a tag, and the context inside it; `around` are the tags around it, innermost first.
 
         The tag is empty for all tags that the profile does not name.
@@ -74,7 +74,7 @@ class Contexts:
             yield str(element.tag) if element.tag in self.named else ""
             element = element.getparent()
 
-    def _context(self, around: tuple[str, ...]) -> Context:
+    def _context(self, around: tuple[str, ...]) -> TagContext:
         if around not in self._of:
-            self._of[around] = Context(self, around)
+            self._of[around] = TagContext(self, around)
         return self._of[around]

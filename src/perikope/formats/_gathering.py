@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perikope.formats._contexts import Context
+from perikope.formats._contexts import TagContext
 from perikope.formats._inline import Inline, Run
 from perikope.formats._profile import BLOCKS, LIFTED, SEMANTIC, Profile, Role, Rule
 from perikope.formats._xml import whole_text
@@ -35,7 +35,7 @@ class Gathering:
         """Reserve the id of a block that is kept as a line of the passage around it; empty if it has none."""
         raise NotImplementedError
 
-    def _gathered(self, element: Element, path: str, inside: Context) -> Run:
+    def _gathered(self, element: Element, path: str, inside: TagContext) -> Run:
         """Read an element that becomes one block, and return its text and marks.
 
         `path` is its XPath, and `inside` has the rules of its children.
@@ -59,7 +59,7 @@ class Gathering:
         self._lifted += [(block, paths[block], offset) for block, offset in self._lifted_here]
         self._lifted_here = []
 
-    def _gather(self, element: Element, context: Context) -> None:
+    def _gather(self, element: Element, context: TagContext) -> None:
         """Collect the text and marks inside an element: its text, its children and their tails."""
         inline, text, keep = self._inline, element.text, self._keeps_space
         if text:
@@ -86,7 +86,7 @@ class Gathering:
                 inline.text(tail, keep)
                 self._offset += len(tail)
 
-    def _inside(self, element: Element, rule: Rule, inside: Context) -> None:
+    def _inside(self, element: Element, rule: Rule, inside: TagContext) -> None:
         """Collect the text and marks of an element inside a passage, as its rule says."""
         inline, role = self._inline, rule.role
         if role is CELL:

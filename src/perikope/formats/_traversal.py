@@ -9,7 +9,7 @@ from typing import NamedTuple
 from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
-from perikope.formats._contexts import Context
+from perikope.formats._contexts import TagContext
 from perikope.formats._gathering import (
     CELL,
     ELEMENT,
@@ -93,7 +93,7 @@ class _Traversal(Gathering):
         inside = tuple(reference for reference in document.references if reference[1] in known)
         return document if len(inside) == len(document.references) else replace(document, references=inside)
 
-    def _blocks(self, element: Element, path: str, context: Context) -> None:
+    def _blocks(self, element: Element, path: str, context: TagContext) -> None:
         """Read the content of an element that may hold blocks; `context` has the rules of its children."""
         self._loose(element.text)
         counts: dict[str, int] = {}
@@ -116,7 +116,7 @@ class _Traversal(Gathering):
             if tail := child.tail:
                 self._loose(tail)
 
-    def _block(self, element: Element, path: str, rule: Rule, inside: Context, leading: _LeadingTitle | None = None) -> None:
+    def _block(self, element: Element, path: str, rule: Rule, inside: TagContext, leading: _LeadingTitle | None = None) -> None:
         """Read an element that stands among blocks; `leading` is the title directly before it that belongs to it."""
         if element.tag in self._walk.replaced and (replacement := self._walk.replacement(element, path, self._offset, self._run_at)):
             self._replace(element, path, replacement)
@@ -145,7 +145,7 @@ class _Traversal(Gathering):
         else:  # a mark, a semantic element without blocks, a break or a cell
             self._run(element, path, rule, inside)
 
-    def _title_block(self, element: Element, path: str, rule: Rule, inside: Context) -> None:
+    def _title_block(self, element: Element, path: str, rule: Rule, inside: TagContext) -> None:
         if rule.leads:
             self._passage(element, path, rule, inside)
             return
@@ -155,7 +155,7 @@ class _Traversal(Gathering):
             self._label, self._label_place = label, Place(path, self._offset, self._offset)
         self._title(element, path, inside)
 
-    def _label_block(self, element: Element, path: str, rule: Rule, inside: Context) -> None:
+    def _label_block(self, element: Element, path: str, rule: Rule, inside: TagContext) -> None:
         self._flush()
         self._leave_label()
         start = self._offset
@@ -166,7 +166,7 @@ class _Traversal(Gathering):
             self._label, self._label_place = text, Place(path, start, self._offset)
         self._release()
 
-    def _container(self, element: Element, path: str, rule: Rule, inside: Context, leading: _LeadingTitle | None = None) -> None:
+    def _container(self, element: Element, path: str, rule: Rule, inside: TagContext, leading: _LeadingTitle | None = None) -> None:
         self._flush()
         start = self._offset
         is_section = rule.role not in (ELEMENT, SEMANTIC_ROLE)
@@ -204,7 +204,7 @@ class _Traversal(Gathering):
         section = title.getnext()
         return section is not None and section.tag == rule.leads and not self._is_hollow(section, self._profile.rule(section))
 
-    def _title(self, element: Element, path: str, inside: Context) -> None:
+    def _title(self, element: Element, path: str, inside: TagContext) -> None:
         self._flush()
         start = self._offset
         run = self._gathered(element, path, inside)
@@ -220,7 +220,7 @@ class _Traversal(Gathering):
             around.has_title = True
         self._release()
 
-    def _passage(self, element: Element, path: str, rule: Rule, inside: Context) -> None:
+    def _passage(self, element: Element, path: str, rule: Rule, inside: TagContext) -> None:
         around = self._around[-1]
         if around.loose_from:
             self._flush()
@@ -241,7 +241,7 @@ class _Traversal(Gathering):
         self._held.clear()
         self._release()
 
-    def _header_rows(self, table: Element, context: Context) -> list[Element]:
+    def _header_rows(self, table: Element, context: TagContext) -> list[Element]:
         """The rows at the top of a table all of whose cells name columns.
 
         Empty if no row with text follows them, or if they are too long for the names of columns.
@@ -256,7 +256,7 @@ class _Traversal(Gathering):
             header.append(row)
         return []
 
-    def _inside_of(self, element: Element, context: Context, role: Role) -> Iterator[tuple[Element, Rule, Context]]:
+    def _inside_of(self, element: Element, context: TagContext, role: Role) -> Iterator[tuple[Element, Rule, TagContext]]:
         """Yield the elements with a role inside an element, except those inside other elements with a role."""
         semantic = self._profile.semantic
         for child in element:
@@ -387,7 +387,7 @@ class _Traversal(Gathering):
             self._inline.text(text)
             self._offset += len(text)
 
-    def _run(self, element: Element, path: str, rule: Rule, inside: Context) -> None:
+    def _run(self, element: Element, path: str, rule: Rule, inside: TagContext) -> None:
         """Collect an inline element that stands among blocks; it belongs to the loose text there."""
         around = self._around[-1]
         around.loose_from = around.loose_from or self._offset + 1
@@ -468,7 +468,7 @@ class _LeadingTitle(NamedTuple):
     element: Element
     path: str
     offset: int
-    inside: Context
+    inside: TagContext
 
 
 @dataclass(slots=True)

@@ -179,6 +179,8 @@ class ColumnFile(Mapping[str, Array]):
     def numbers(self, name: str) -> NumberColumn:
         """A column as kernels read it. As with `file[name]`, its values are not verified."""
         if name not in self._numbers:
+            if self[name].itemsize not in (1, 2, 4):
+                raise self.damaged(f"has a damaged column ({name})")
             self._numbers[name] = number_column(self[name])
         return self._numbers[name]
 

@@ -142,7 +142,7 @@ def _is_lexical(options: SearchOptions, best: BestModel | None) -> bool:
     """Whether no neural model takes part in a search. Those run in threads: processes would load them once each."""
     named = [text for text in (options.model, options.rescore) if text not in ("", BEST)]
     models = [*map(parse_model, named), *([best.model] if best is not None else [])]
-    return not options.also_nearest and not any(model.definition.needs_store for model in models)
+    return not options.also_nearest and all(model.definition.is_ready for model in models)
 
 
 def search_many(

@@ -95,7 +95,7 @@ with example_files() as corpus, tempfile.TemporaryDirectory() as folder:
     build(folder + "/index", [str(corpus / "docs")], BuildOptions(workers=1))
     index = Index.open(folder + "/index")
     for query in ("pump with a magnetic coupling", "(magnetic NEAR/5 pump) OR coupl*"):
-        for model in (name for name, definition in MODELS.items() if not definition.needs_store):
+        for model in (name for name, definition in MODELS.items() if definition.is_ready):
             syntax = "boolean" if "(" in query else "words"
             print(model, [(hit.name, hit.score.hex()) for hit in index.search(query, model=model, k=50, syntax=syntax)])
 """
