@@ -10,6 +10,7 @@ import pytest
 
 import perikope as pk
 from perikope.formats import FileLimits
+from perikope.formats._extraction import process
 from perikope.formats._extraction.blocks import Extracted, Unreadable
 from perikope.formats._extraction.docx import read_docx
 from perikope.formats._extraction.odt import read_odt
@@ -125,6 +126,19 @@ def test_word_document_becomes_a_tree_with_its_signs(tmp_path):
     (tmp_path / "a.docx").write_bytes(docx(p(r(SIGNS))))
     (tmp_path / "b.odt").write_bytes(odt(f"<text:p>{SIGNS}</text:p>"))
     assert [document.text.strip() for document in pk.read(tmp_path)] == [PLAIN, PLAIN]
+
+
+def test_no_extra_is_needed(tmp_path, monkeypatch):
+    start = process._START.replace("import sys;", "import sys; sys.modules['kreuzberg'] = None;")
+    assert start != process._START
+    monkeypatch.setattr(process, "_START", start)
+    monkeypatch.setattr(process, "_PROCESSES", process.ReadingProcesses())
+    for name, data in (("a.docx", docx(p(r("x")))), ("b.odt", odt("<text:p>x</text:p>")), ("c.org", b"* A\ntext\n")):
+        (tmp_path / name).write_bytes(data)
+    problems: list = []
+    assert [document.id for document in pk.read(tmp_path, on_problem=problems.append)] == ["a.docx", "b.odt"]
+    assert "perikope[files]" in str(problems[0])
+    process._PROCESSES.close()
 
 
 def test_word_headings_come_from_names_parents_and_outline_levels():
@@ -296,9 +310,10 @@ def test_open_document_tables():
 
 
 def test_open_document_formulas_stand_in_their_paragraph():
-    math = '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>a</mi> <mo>&lt;</mo> <mi>b</mi><annotation>source</annotation></math>'
+    math = '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>a</mi> <mo>&lt;</mo> <msup><mi>b</mi><mn>2</mn></msup>'
+    math += "<mfrac><mrow><mi>c</mi><mo>+</mo><mi>d</mi></mrow><mi>e</mi></mfrac><annotation>source</annotation></math>"
     body = '<text:p>if <draw:frame><draw:object xlink:href="./Object 1"/></draw:frame> then</text:p>'
-    assert texts(read_odt(odt(body, **{"Object 1__content": math}))) == [("p", "if a<b then")]
+    assert texts(read_odt(odt(body, **{"Object 1__content": math}))) == [("p", "if a<b^2(c+d)/e then")]
     assert texts(read_odt(odt(body.replace("./Object 1", "../../etc")))) == [("p", "if then")]
 
 

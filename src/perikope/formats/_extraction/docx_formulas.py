@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perikope.formats._extraction.package import Element, Names, attribute
+from perikope.formats._extraction.package import Element, Names, attribute, closed
 
 
 def formula_text(element: Element, names: Names) -> str:
@@ -31,13 +31,13 @@ def formula_text(element: Element, names: Names) -> str:
 def _joined(name: str, parts: dict[str, str], properties: dict[str, str], arguments: list[str]) -> str:
     """The text of one construct from the texts of its parts; empty if the parts just follow one another."""
     base, below, above = parts.get("m:e", ""), parts.get("m:sub", ""), parts.get("m:sup", "")
-    scripts = (f"_{_closed(below)}" if below else "") + (f"^{_closed(above)}" if above else "")
+    scripts = (f"_{closed(below)}" if below else "") + (f"^{closed(above)}" if above else "")
     if name == "m:f":
-        return f"{_closed(parts.get('m:num', ''))}/{_closed(parts.get('m:den', ''))}"
+        return f"{closed(parts.get('m:num', ''))}/{closed(parts.get('m:den', ''))}"
     if name in ("m:sSup", "m:sSub", "m:sSubSup"):
-        return f"{_closed(base)}{scripts}"
+        return f"{closed(base)}{scripts}"
     if name == "m:rad":
-        return f"{parts.get('m:deg', '')}√{_closed(base)}"
+        return f"{parts.get('m:deg', '')}√{closed(base)}"
     if name == "m:nary":
         return f"{properties.get('m:chr', '∫')}{scripts} {base}"
     if name == "m:func":
@@ -48,10 +48,5 @@ def _joined(name: str, parts: dict[str, str], properties: dict[str, str], argume
     if name in ("m:eqArr", "m:mr", "m:m"):
         return ("; " if name == "m:m" else " ").join(arguments)
     if name in ("m:limLow", "m:limUpp"):
-        return f"{base}{'_' if name == 'm:limLow' else '^'}{_closed(parts.get('m:lim', ''))}"
+        return f"{base}{'_' if name == 'm:limLow' else '^'}{closed(parts.get('m:lim', ''))}"
     return ""
-
-
-def _closed(text: str) -> str:
-    """A text in brackets, unless it is one word or number."""
-    return text if text.isalnum() or len(text) < 2 else f"({text})"

@@ -20,6 +20,7 @@ from perikope.formats._extraction.package import (
     Package,
     attribute,
     block_of,
+    closed,
     described,
     finished,
     kind_of,
@@ -42,6 +43,7 @@ _SKIPPED = frozenset((
     "office:annotation-end", "office:forms", "office:event-listeners", "svg:title", "svg:desc", "draw:image",
     "math:annotation", "math:annotation-xml",
 ))  # fmt: skip
+_OPERATORS = {"math:mfrac": "/", "math:msup": "^", "math:msub": "_", "math:munder": "_", "math:mover": "^"}
 _PARAGRAPHS = ("text:p", "text:h", "text:list")
 _MOST_SPACES = 1000
 """The most spaces that one element may stand for."""
@@ -206,13 +208,17 @@ class _BodyReader:
             root = self._package.xml(f"{target}/content.xml")
         if root is None or self._names(root) != "math:math":
             return ""
-        return "".join(text.strip() for text in self._math(root))
+        return self._math(root)
 
-    def _math(self, element: Element) -> Iterator[str]:
-        if element.text:
-            yield element.text
-        for child in self._children(element):
-            yield from self._math(child)
+    def _math(self, element: Element) -> str:
+        """The text of MathML as one line: `x^2`, `(a+b)/c`, `√x`."""
+        name, parts = self._names(element), [self._math(child) for child in self._children(element)]
+        if name in _OPERATORS and len(parts) == 2:
+            return _OPERATORS[name].join(map(closed, parts))
+        if name == "math:msubsup" and len(parts) == 3:
+            return f"{closed(parts[0])}_{closed(parts[1])}^{closed(parts[2])}"
+        text = " ".join((element.text or "").split()) + "".join(parts)
+        return f"√{closed(text)}" if name == "math:msqrt" else text
 
     def _table(self, table: Element) -> None:
         rows = list(self._rows(table, False))

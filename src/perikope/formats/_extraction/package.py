@@ -188,6 +188,15 @@ def table_of(rows: Sequence[Sequence[str]], headers: int) -> list[FileBlock]:
     return [FileBlock("table", header), *(FileBlock("tr", text) for text in texts[stated:])] if texts else []
 
 
+def closed(text: str) -> str:
+    """A part of a formula in brackets, unless it is one word or number.
+
+    >>> closed("a+b"), closed("12")
+    ('(a+b)', '12')
+    """
+    return text if text.isalnum() or len(text) < 2 else f"({text})"
+
+
 def people(text: str) -> list[str]:
     """The names of persons that a program has written into one text.
 
