@@ -137,7 +137,7 @@ def test_no_extra_is_needed(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(data)
     problems: list = []
     assert [document.id for document in pk.read(tmp_path, on_problem=problems.append)] == ["a.docx", "b.odt"]
-    assert "perikope[files]" in str(problems[0])
+    assert "needs kreuzberg" in str(problems[0])
     process._PROCESSES.close()
 
 
