@@ -1,4 +1,4 @@
-"""Office files, books and markup languages that kreuzberg reads: one format per kind of file."""
+"""Office files, books and markup languages: one format per kind of file. kreuzberg reads all but DOCX and ODT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _read(source: Source, kind: str) -> Iterator[Document]:
 
 @reader("docx", suffixes=(".docx",), whole=True)
 def read_docx(source: Source) -> Iterator[Document]:
-    """Word documents (extra `files`)."""
+    """Word documents."""
     return _read(source, "docx")
 
 
@@ -34,7 +34,7 @@ def read_xlsx(source: Source) -> Iterator[Document]:
 
 @reader("odt", suffixes=(".odt",), whole=True)
 def read_odt(source: Source) -> Iterator[Document]:
-    """OpenDocument texts, as of LibreOffice (extra `files`)."""
+    """OpenDocument texts, as of LibreOffice."""
     return _read(source, "odt")
 
 

@@ -1,4 +1,4 @@
-"""Office files, books and markup of other programs, read with kreuzberg: its nodes become blocks."""
+"""Slides, workbooks, books and markup of other programs, read with kreuzberg: its nodes become blocks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from typing import Any
 
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 
-_OPEN_DOCUMENT = "application/vnd.oasis.opendocument.text"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 TYPES = {
-    "docx": f"{_OFFICE}.wordprocessingml.document",
     "pptx": f"{_OFFICE}.presentationml.presentation",
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
-    "odt": _OPEN_DOCUMENT,
     "epub": "application/epub+zip",
     "rtf": "application/rtf",
     "rst": "text/x-rst",

@@ -61,6 +61,14 @@ def _extract(kind: str, data: bytes) -> Extracted:
         from perikope.formats._extraction.pdf import read_pdf
 
         return read_pdf(data)
+    if kind == "docx":
+        from perikope.formats._extraction.docx import read_docx
+
+        return read_docx(data)
+    if kind == "odt":
+        from perikope.formats._extraction.odt import read_odt
+
+        return read_odt(data)
     from perikope.formats._extraction.office import read_office
 
     return read_office(kind, data)

@@ -1,0 +1,394 @@
+"""Word: the paragraphs and tables of a DOCX file become blocks.
+
+The text is read from the XML, so that every character is kept, and formulas stay in their paragraph. Notes, text
+boxes and tables inside tables follow the paragraph or table that holds them. Deleted text, comments, tables of
+contents, headers and footers of pages, and the codes of fields are left out.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
+from perikope.formats._extraction.docx_formulas import formula_text
+from perikope.formats._extraction.package import (
+    LONGEST_REPEATED,
+    MOST_COLUMNS,
+    Element,
+    Names,
+    Package,
+    attribute,
+    block_of,
+    described,
+    finished,
+    kind_of,
+    number,
+    people,
+    table_of,
+)
+
+_OFFICE = "http://schemas.openxmlformats.org"
+_STRICT = "http://purl.oclc.org/ooxml"
+_SPACES = {
+    "w": (f"{_OFFICE}/wordprocessingml/2006/main", f"{_STRICT}/wordprocessingml/main"),
+    "m": (f"{_OFFICE}/officeDocument/2006/math", f"{_STRICT}/officeDocument/math"),
+    "mc": (f"{_OFFICE}/markup-compatibility/2006",),
+    "cp": (f"{_OFFICE}/package/2006/metadata/core-properties",),
+    "dc": ("http://purl.org/dc/elements/1.1/",),
+    "dcterms": ("http://purl.org/dc/terms/",),
+    "r": (f"{_OFFICE}/package/2006/relationships",),
+}
+_SKIPPED = frozenset((
+    "w:del", "w:moveFrom", "w:delText", "w:instrText", "w:delInstrText", "w:pPr", "w:rPr", "w:tblPr", "w:tblGrid",
+    "w:trPr", "w:tcPr", "w:sectPr", "w:sdtPr", "w:sdtEndPr", "w:fldData", "w:annotationRef", "w:footnoteRef",
+    "w:endnoteRef", "w:rubyPr", "w:altChunk",
+))  # fmt: skip
+_LITERAL = {"w:tab": "\t", "w:ptab": "\t", "w:cr": "\n", "w:noBreakHyphen": "-"}
+_HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
+_TITLE = re.compile(r"title", re.IGNORECASE)
+_CONTENTS = re.compile(r"toc ?[1-9]", re.IGNORECASE)
+"""Styles of the lines of a table of contents, which repeat the headings."""
+_BODY = 9
+"""The outline level of text that is no heading."""
+
+_CODES = (*range(0x41, 0x5B), *range(0x61, 0x7B), 0xA3, 0xA5, 0xAE, 0xB0, 0xB1, 0xB3, 0xB4, 0xB7, 0xB8, 0xB9, 0xBB, 0xD7)
+_SYMBOLS = dict(zip(_CODES, "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖαβχδεφγηιϕκλμνοπθρστυϖωξψζ≤∞→°±≥×•÷≠≈⋅", strict=True))
+"""The characters of the font Symbol."""
+
+
+def read_docx(data: bytes) -> Extracted:
+    """The blocks of a Word document."""
+    parts = _Parts(Package(data))
+    body = parts.body()
+    title, language, metadata = _properties(parts)
+    title, blocks = finished(title, _BodyReader(parts).read(body))
+    return Extracted(blocks, title, language, metadata)
+
+
+class _Parts:
+    """The parts of a Word document, found by the relations that the file states."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self.names = Names(_SPACES)
+        relations = self._relations("_rels/.rels", "")
+        self._main = relations.get("officeDocument", "word/document.xml")
+        self._core = relations.get("core-properties", "docProps/core.xml")
+        folder, name = posixpath.split(self._main)
+        self._related = self._relations(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
+
+    def _relations(self, name: str, folder: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        root = self._package.xml(name)
+        for relation in root if root is not None else ():
+            if attribute(relation, "TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, attribute(relation, "Target"))).lstrip("/")
+                found.setdefault(attribute(relation, "Type").rpartition("/")[2], target)
+        return found
+
+    def body(self) -> Element:
+        """The element that holds the text."""
+        root = self._package.xml(self._main)
+        if root is None or self.names(root) != "w:document":
+            raise Unreadable("has no text of a Word document; open it in its program and save it again")
+        return root
+
+    def related(self, type: str) -> Element | None:
+        """The root of a part that belongs to the text, such as `styles`."""
+        return self._package.xml(self._related[type]) if type in self._related else None
+
+    def core(self) -> Element | None:
+        """The root of the properties of the file."""
+        return self._package.xml(self._core)
+
+    def child(self, element: Element | None, *path: str) -> Element | None:
+        """The first child with a name, its first child with the next name, and so on."""
+        for name in path:
+            if element is None:
+                return None
+            element = next((child for child in element if self.names(child) == name), None)
+        return element
+
+
+def _properties(parts: _Parts) -> tuple[str, str, dict[str, object]]:
+    """The title, the language and the metadata that a file states."""
+    root = parts.core()
+    stated: dict[str, str] = {}
+    for child in root if root is not None else ():
+        stated.setdefault(parts.names(child), " ".join((child.text or "").split()))
+    keywords = [word for part in re.split(r"[,;]", stated.get("cp:keywords", "")) if (word := part.strip())]
+    metadata = described(
+        {
+            "author": people(stated.get("dc:creator", "")),
+            "subject": stated.get("dc:subject"),
+            "keywords": keywords,
+            "date": stated.get("dcterms:created"),
+            "modified": stated.get("dcterms:modified"),
+        }
+    )
+    return stated.get("dc:title", ""), stated.get("dc:language", ""), metadata
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What one style says itself; None or empty if it does not say it."""
+
+    id: str
+    name: str
+    parent: str
+    outline: int | None
+    list: str
+
+
+class _Styles:
+    """The styles of paragraphs. A style inherits what it does not say from the style that it is based on."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._styles: dict[str, _Style] = {}
+        self._default = ""
+        child = parts.child
+        root = parts.related("styles")
+        for style in root if root is not None else ():
+            if parts.names(style) != "w:style" or attribute(style, "type", "paragraph") != "paragraph":
+                continue
+            id, properties = attribute(style, "styleId"), child(style, "w:pPr")
+            self._styles[id] = _Style(
+                id,
+                attribute(child(style, "w:name"), "val", id),
+                attribute(child(style, "w:basedOn"), "val"),
+                _outline(child(properties, "w:outlineLvl")),
+                _list(child(properties, "w:numPr"), parts),
+            )
+            if attribute(style, "default") in ("1", "true", "on"):
+                self._default = id
+
+    def chain(self, id: str) -> Iterator[_Style]:
+        """A style, the style it is based on, and so on; a style that is not declared has its id as its name."""
+        id = id or self._default
+        seen: set[str] = set()
+        while id and id not in seen:
+            seen.add(id)
+            style = self._styles.get(id) or _Style(id, id, "", None, "")
+            yield style
+            id = style.parent
+
+    def level(self, id: str) -> int | None:
+        """The level of a heading from 1; 0 of a title; None if the style is of other text."""
+        for depth, style in enumerate(self.chain(id)):
+            if heading := _HEADING.fullmatch(style.name) or _HEADING.fullmatch(style.id):
+                return int(heading[1])
+            # Subtitles and names of authors are often based on the title.
+            if depth == 0 and _TITLE.fullmatch(style.name):
+                return 0
+            if style.outline is not None:
+                return style.outline + 1 if style.outline < _BODY else None
+        return None
+
+    def kind(self, id: str) -> str:
+        """The kind of block that the names of the styles mean; empty if they mean none."""
+        return next((kind for style in self.chain(id) if (kind := kind_of(style.name))), "")
+
+    def in_list(self, id: str) -> bool:
+        """Whether a style numbers its paragraphs or gives them bullets."""
+        return next((style.list for style in self.chain(id) if style.list), "0") != "0"
+
+
+def _outline(element: Element | None) -> int | None:
+    return None if element is None else number(attribute(element, "val"), _BODY)
+
+
+def _list(element: Element | None, parts: _Parts) -> str:
+    """The id of a list, `0` for none; empty if nothing is said about lists."""
+    return attribute(parts.child(element, "w:numId"), "val")
+
+
+class _BodyReader:
+    """Turns the elements of a body into blocks."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts, self._names = parts, parts.names
+        self._styles = _Styles(parts)
+        self._blocks: list[FileBlock] = []
+        self._later: list[Element] = []
+        self._read_notes: set[tuple[str, str]] = set()
+        self._carried = ""
+        self._literal: dict[str, Callable[[Element], str]] = {
+            "w:t": lambda element: element.text or "",
+            "w:br": lambda element: "\n" if attribute(element, "type", "textWrapping") == "textWrapping" else " ",
+            "w:sym": _symbol,
+            "w:ruby": self._ruby,
+            "m:oMath": lambda element: formula_text(element, self._names),
+            "w:footnoteReference": lambda element: self._note("footnotes", element),
+            "w:endnoteReference": lambda element: self._note("endnotes", element),
+        }
+
+    def read(self, body: Element) -> list[FileBlock]:
+        """All blocks of a body."""
+        self._content(body)
+        if self._carried:
+            self._blocks.append(block_of("p", self._carried))
+        return self._blocks
+
+    def _content(self, element: Element) -> None:
+        """Read the paragraphs and tables in an element, whatever lies around them."""
+        for child in self._children(element):
+            name = self._names(child)
+            if name == "w:p":
+                self._paragraph(child)
+            elif name == "w:tbl":
+                self._table(child)
+            elif name in ("m:oMathPara", "m:oMath"):
+                self._blocks.append(block_of("p", formula_text(child, self._names)))
+            else:
+                self._content(child)
+
+    def _children(self, element: Element) -> Iterator[Element]:
+        """The children that count: of two versions of a drawing, the first one."""
+        for child in element:
+            name = self._names(child)
+            if name == "mc:AlternateContent":
+                versions = [version for version in child if self._names(version) in ("mc:Choice", "mc:Fallback")]
+                yield from versions[:1]
+            elif name and name not in _SKIPPED:
+                yield child
+
+    def _flush(self) -> None:
+        """Read what the last paragraph or table holds besides its own text."""
+        later, self._later = self._later, []
+        for element in later:
+            if self._names(element) == "w:tbl":
+                self._table(element)
+            else:
+                self._content(element)
+
+    def _paragraph(self, paragraph: Element) -> None:
+        child = self._parts.child
+        properties = child(paragraph, "w:pPr")
+        text, self._carried = self._carried + self._text(paragraph), ""
+        if child(properties, "w:rPr", "w:del") is not None and self._is_followed(paragraph):
+            # The end of the paragraph is deleted, so that its text goes on in the next one.
+            self._carried = text
+            return
+        style = attribute(child(properties, "w:pStyle"), "val")
+        if any(_CONTENTS.fullmatch(one.name) for one in self._styles.chain(style)):
+            return
+        stated = _outline(child(properties, "w:outlineLvl"))
+        level = self._styles.level(style) if stated is None else stated + 1 if stated < _BODY else None
+        kind = self._styles.kind(style)
+        if level is not None and text.strip():
+            self._blocks.append(block_of("heading", text, level))
+        elif kind:
+            self._blocks.append(block_of(kind, text))
+        else:
+            stated_list = _list(child(properties, "w:numPr"), self._parts)
+            is_item = stated_list != "0" if stated_list else self._styles.in_list(style)
+            self._blocks.append(block_of("li" if is_item else "p", text))
+        self._flush()
+
+    def _is_followed(self, paragraph: Element) -> bool:
+        following = paragraph.getnext()
+        return following is not None and self._names(following) == "w:p"
+
+    def _text(self, element: Element) -> str:
+        pieces: list[str] = []
+        self._gather(element, pieces)
+        return "".join(pieces)
+
+    def _gather(self, element: Element, pieces: list[str]) -> None:
+        """Add the text of an element to the pieces, and put off what is no part of its line."""
+        for child in self._children(element):
+            name = self._names(child)
+            if name in _LITERAL:
+                pieces.append(_LITERAL[name])
+            elif name in self._literal:
+                pieces.append(self._literal[name](child))
+            elif name in ("w:txbxContent", "w:tbl"):
+                self._later.append(child)
+            else:
+                self._gather(child, pieces)
+
+    def _ruby(self, element: Element) -> str:
+        """A text with its pronunciation in brackets."""
+        base, above = (self._parts.child(element, name) for name in ("w:rubyBase", "w:rt"))
+        spoken = self._text(above).strip() if above is not None else ""
+        return (self._text(base) if base is not None else "") + (f" ({spoken})" if spoken else "")
+
+    @cached_property
+    def _notes(self) -> dict[tuple[str, str], Element]:
+        """The notes by part and id."""
+        roots = {part: self._parts.related(part) for part in ("footnotes", "endnotes")}
+        return {(part, attribute(note, "id")): note for part, root in roots.items() if root is not None for note in root}
+
+    def _note(self, part: str, reference: Element) -> str:
+        key = part, attribute(reference, "id")
+        # A note is read once, also if it refers to itself.
+        if key in self._notes and key not in self._read_notes:
+            self._read_notes.add(key)
+            self._later.append(self._notes[key])
+        return ""
+
+    def _table(self, table: Element) -> None:
+        rows = list(self._inside(table, "w:tr"))
+        cells = [list(self._inside(row, "w:tc")) for row in rows]
+        if sum(map(len, cells)) == 1:
+            # A table of one cell is a frame around its content.
+            self._content(next(cell for row in cells for cell in row))
+            return
+        child, headers = self._parts.child, 0
+        texts: list[list[str]] = []
+        above: list[str] = []
+        for row, row_cells in zip(rows, cells, strict=True):
+            properties = child(row, "w:trPr")
+            if child(properties, "w:del") is not None:
+                continue
+            above = self._row(row_cells, above, number(attribute(child(properties, "w:gridBefore"), "val")))
+            header = child(properties, "w:tblHeader")
+            if header is not None and headers == len(texts) and attribute(header, "val", "1") not in ("0", "false", "off"):
+                headers += 1
+            texts.append(above)
+        self._blocks += table_of(texts, headers)
+        self._flush()
+
+    def _inside(self, element: Element, name: str) -> Iterator[Element]:
+        """The rows of a table or the cells of a row, also inside content controls."""
+        for child in self._children(element):
+            if self._names(child) == name:
+                yield child
+            elif self._names(child) != "w:tbl":
+                yield from self._inside(child, name)
+
+    def _row(self, cells: list[Element], above: list[str], skipped: int) -> list[str]:
+        """The texts of a row by column. A short text stands in all columns and rows that its cell covers."""
+        row = [""] * min(skipped, MOST_COLUMNS)
+        for cell in cells:
+            properties = self._parts.child(cell, "w:tcPr")
+            merged = self._parts.child(properties, "w:vMerge")
+            text = " ".join(" ".join(self._text(part) for part in self._inside(cell, "w:p")).split())
+            self._later += list(self._inside_tables(cell))
+            if not text and merged is not None and attribute(merged, "val", "continue") == "continue" and len(row) < len(above):
+                text = above[len(row)] if len(above[len(row)]) <= LONGEST_REPEATED else ""
+            span = min(number(attribute(self._parts.child(properties, "w:gridSpan"), "val"), 1), MOST_COLUMNS)
+            row += [text] + [text if len(text) <= LONGEST_REPEATED else ""] * (span - 1)
+        return row
+
+    def _inside_tables(self, cell: Element) -> Iterator[Element]:
+        for child in self._children(cell):
+            if self._names(child) == "w:tbl":
+                yield child
+            elif self._names(child) != "w:p":
+                yield from self._inside_tables(child)
+
+
+def _symbol(element: Element) -> str:
+    """The character of a symbol; a bullet for a picture of a font of pictures."""
+    code = attribute(element, "char")
+    if not re.fullmatch(r"[0-9A-Fa-f]{2,4}", code):
+        return ""
+    value = int(code, 16)
+    if 0xF000 <= value <= 0xF0FF or value < 0x100:
+        return _SYMBOLS.get(value & 0xFF, "•") if attribute(element, "font") == "Symbol" else chr(value) if value < 0x100 else "•"
+    return chr(value) if not 0xD800 <= value <= 0xF8FF else "•"
