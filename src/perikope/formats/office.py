@@ -1,4 +1,4 @@
-"""Office files, books and markup languages that kreuzberg reads: one format per kind of file."""
+"""Office files and markup languages that kreuzberg reads: one format per kind of file."""
 
 from __future__ import annotations
 
@@ -36,12 +36,6 @@ def read_xlsx(source: Source) -> Iterator[Document]:
 def read_odt(source: Source) -> Iterator[Document]:
     """OpenDocument texts, as of LibreOffice (extra `files`)."""
     return _read(source, "odt")
-
-
-@reader("epub", suffixes=(".epub",), whole=True)
-def read_epub(source: Source) -> Iterator[Document]:
-    """Electronic books (extra `files`)."""
-    return _read(source, "epub")
 
 
 @reader("rtf", suffixes=(".rtf",), whole=True)

@@ -1,4 +1,4 @@
-"""Office files, books and markup of other programs, read with kreuzberg: its nodes become blocks."""
+"""Office files and markup of other programs, read with kreuzberg: its nodes become blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ TYPES = {
     "pptx": f"{_OFFICE}.presentationml.presentation",
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
     "odt": _OPEN_DOCUMENT,
-    "epub": "application/epub+zip",
     "rtf": "application/rtf",
     "rst": "text/x-rst",
     "org": "text/x-org",
