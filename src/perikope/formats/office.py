@@ -44,12 +44,6 @@ def read_rtf(source: Source) -> Iterator[Document]:
     return _read(source, "rtf")
 
 
-@reader("rst", suffixes=(".rst",), whole=True)
-def read_rst(source: Source) -> Iterator[Document]:
-    """reStructuredText; included files are not read (extra `files`)."""
-    return _read(source, "rst")
-
-
 @reader("org", suffixes=(".org",), whole=True)
 def read_org(source: Source) -> Iterator[Document]:
     """Org mode of Emacs; included files are not read (extra `files`)."""

@@ -19,7 +19,6 @@ TYPES = {
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
     "odt": _OPEN_DOCUMENT,
     "rtf": "application/rtf",
-    "rst": "text/x-rst",
     "org": "text/x-org",
     "tex": "application/x-latex",
 }

@@ -61,6 +61,10 @@ def _extract(kind: str, data: bytes) -> Extracted:
         from perikope.formats._extraction.pdf import read_pdf
 
         return read_pdf(data)
+    if kind == "rst":
+        from perikope.formats._extraction.rst import read_rst
+
+        return read_rst(data)
     from perikope.formats._extraction.office import read_office
 
     return read_office(kind, data)
