@@ -136,3 +136,8 @@ def test_chunks_become_nodes(path):
     assert [(node.node_id, node.get_content(MetadataMode.EMBED)) for node in nodes] == [(chunk.id, chunk.content) for chunk in chunks]
     assert nodes[1].prev_node.node_id == chunks[0].id
     assert nodes[0].prev_node is None
+
+
+def test_the_name_of_an_index_is_for_a_server(folder):
+    with pytest.raises(UsageError, match="leave it out for a folder"):
+        PerikopeIndexRetriever(folder, name_of_index="x")

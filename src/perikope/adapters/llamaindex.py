@@ -53,17 +53,18 @@ _LIMITS = FileLimits()
 class PerikopeIndexRetriever(BaseRetriever):
     """Searches an index for passages, from LlamaIndex.
 
-    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. Every keyword that is not
-    named here is an option of a search. A node has the text of a passage, its name as id, and the properties of a `Hit`
-    as metadata; its source is the perikope document. Only the heading path is shown to a language model.
+    `index` is an `Index`, a folder, or the address of a server, for which `name_of_index` may be needed. Every keyword
+    that is not named here is an option of a search. A node has the text of a passage, its name as id, and the
+    properties of a `Hit` as metadata; its source is the perikope document. Only the heading path is shown to a language
+    model.
     """
 
     def __init__(
-        self, index: Any, *, name: str = "", token: str = "", recipe: str = "", reasons: bool = False, callback_manager: Any = None,
-        **given: Any,
+        self, index: Any, *, name_of_index: str = "", token: str = "", recipe: str = "", reasons: bool = False,
+        callback_manager: Any = None, **given: Any,
     ) -> None:  # fmt: skip
         """Open the index, and check the options; see the class."""
-        self._searched = SearchedIndex(index, name=name, token=token, recipe=recipe, options=given)
+        self._searched = SearchedIndex(index, name=name_of_index, token=token, recipe=recipe, options=given)
         self._reasons = reasons
         super().__init__(callback_manager=callback_manager)
 
