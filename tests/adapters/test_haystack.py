@@ -23,7 +23,7 @@ PROMPT = "{% for document in documents %}[{{ document.id }}] {{ document.content
 def test_documents_are_the_hits_of_a_search(folder, address):
     hits = list(pk.Index.open(folder).search(QUERY, k=3))
     for index in (folder, address, pk.Index.open(folder)):
-        retriever = PerikopePassageRetriever(index, options={"k": 3}, reasons=True)
+        retriever = PerikopePassageRetriever(index, k=3, reasons=True)
         found = retriever.run(query=QUERY)["documents"]
         assert [(one.id, one.content, one.score) for one in found] == [(hit.name, hit.text, hit.score) for hit in hits]
         assert found[0].meta["path"] == list(hits[0].path)
@@ -66,3 +66,13 @@ def test_chunks_become_documents(tmp_path):
     found = list(as_haystack(chunks))
     assert [(one.id, one.content, one.meta["after"]) for one in found] == [(chunk.id, chunk.content, chunk.after) for chunk in chunks]
     assert [Document.from_dict(one.to_dict()) for one in found] == found
+
+
+def test_keywords_are_options_and_are_written(folder):
+    retriever = PerikopePassageRetriever(folder, k=1, options={"k": 2, "filter": ["year>=2015"]})
+    written = retriever.to_dict()["init_parameters"]
+    assert written["options"] == {"k": 1, "filter": ["year>=2015"]}
+    again = PerikopePassageRetriever.from_dict(retriever.to_dict())
+    assert [document.id for document in again.run(QUERY)["documents"]] == [document.id for document in retriever.run(QUERY)["documents"]]
+    with pytest.raises(UsageError, match="leave it out for a folder"):
+        PerikopePassageRetriever(folder, name_of_index="x")

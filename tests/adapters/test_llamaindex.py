@@ -12,8 +12,10 @@ from llama_index.core.schema import Document, MetadataMode, NodeRelationship, Te
 
 import perikope as pk
 from perikope.adapters.llamaindex import PerikopeIndexRetriever, PerikopeNodeParser, PerikopeReader, as_llamaindex
-from perikope.core.errors import UsageError
+from perikope.core.errors import UnreadableFile, UsageError
+from perikope.formats import FileLimits
 from tests.adapters.conftest import DOCUMENTS, QUERY
+from tests.support.pdfs import Text, pdf
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -97,9 +99,45 @@ def test_other_documents_are_parsed_by_format():
         PerikopeNodeParser().get_nodes_from_documents([Document(text="x", metadata={"perikope_tree": {"spans": 3}})])
 
 
+def test_pages_of_a_pdf_survive(tmp_path):
+    pytest.importorskip("pypdfium2")
+    (tmp_path / "a.pdf").write_bytes(pdf([[Text(72, 700, "The first page is short.")], [Text(72, 700, "The second page has a pump.")]]))
+    documents = [Document.from_json(document.to_json()) for document in PerikopeReader().load_data(tmp_path / "a.pdf")]
+    leaves = get_leaf_nodes(PerikopeNodeParser(join=False).get_nodes_from_documents(documents))
+    nodes = list(as_llamaindex(pk.split(tmp_path / "a.pdf", join=False)))
+    assert [leaf.metadata["citation"] for leaf in leaves] == ["a.pdf p. 1", "a.pdf p. 2"] == [node.metadata["citation"] for node in nodes]
+    assert [leaf.metadata["place"] for leaf in leaves] == [node.metadata["place"] for node in nodes]
+    assert leaves[1].metadata["place"]["page"] == 2
+
+
+def test_bad_files_are_reported_and_the_others_read(tmp_path):
+    (tmp_path / "a.md").write_text("# A\n\nText.\n")
+    (tmp_path / "b.md").write_bytes(b"\0")
+    problems: list = []
+    documents = PerikopeReader().load_data(tmp_path, on_problem=problems.append, limits=FileLimits(20.0, 1 << 30))
+    assert [document.doc_id for document in documents] == ["a.md"]
+    assert [problem.path for problem in problems] == [str(tmp_path / "b.md")]
+    with pytest.raises(UnreadableFile, match=r"b\.md"):
+        PerikopeReader().load_data(tmp_path)
+
+
+def test_an_empty_document_is_named_and_the_others_become_nodes():
+    given = [Document(text=" \n", doc_id="nothing"), Document(text="Text.", doc_id="some")]
+    with pytest.warns(UserWarning, match="'nothing' is empty"):
+        nodes = PerikopeNodeParser().get_nodes_from_documents(given)
+    assert {node.ref_doc_id for node in nodes} == {"some"}
+    with pytest.raises(UnreadableFile, match="the document 'bad'"):
+        PerikopeNodeParser().get_nodes_from_documents([given[1], Document(text="a\0b", doc_id="bad")])
+
+
 def test_chunks_become_nodes(path):
     chunks = list(pk.split(path))
     nodes = list(as_llamaindex(chunks))
     assert [(node.node_id, node.get_content(MetadataMode.EMBED)) for node in nodes] == [(chunk.id, chunk.content) for chunk in chunks]
     assert nodes[1].prev_node.node_id == chunks[0].id
     assert nodes[0].prev_node is None
+
+
+def test_the_name_of_an_index_is_for_a_server(folder):
+    with pytest.raises(UsageError, match="leave it out for a folder"):
+        PerikopeIndexRetriever(folder, name_of_index="x")

@@ -124,3 +124,8 @@ def test_an_experiment_equals_perikope_eval(demo, capsys, model):
     found = [table.iloc[0][str(measure)] for measure in provider.measures(MEASURES)]
     assert found == pytest.approx(means, abs=1e-9, rel=0)
     assert any(0 < value < 1 for value in means)
+
+
+def test_the_name_of_an_index_is_for_a_server(folder):
+    with pytest.raises(UsageError, match="leave it out for a folder"):
+        PerikopeSearch(folder, name_of_index="x")

@@ -25,29 +25,29 @@ __all__ = ["PerikopePassageRetriever", "as_haystack"]
 class PerikopePassageRetriever:
     """Searches an index for passages, in a pipeline of Haystack.
 
-    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. `options` are options of a
-    search, and `run` takes further ones. A document has the text of a passage as its content, its name as id, and the
-    properties of a `Hit` as metadata. With `heading`, the content begins with the heading path. With `reasons`, the
-    metadata say what the score is made of.
+    `index` is an `Index`, a folder, or the address of a server, for which `name_of_index` may be needed. Every keyword
+    that is not named here is an option of a search, and so is every item of `options`; `run` takes further ones. A
+    document has the text of a passage as its content, its name as id, and the properties of a `Hit` as metadata. With
+    `heading`, the content begins with the heading path. With `reasons`, the metadata say what the score is made of.
 
     A pipeline writes the component as the folder or the address of its index, with the options. The `token` is never
     written: where the pipeline is read again, it comes from the environment variable `PERIKOPE_TOKEN`.
     """
 
     def __init__(
-        self, index: Any, *, name: str = "", token: str = "", recipe: str = "", options: dict[str, Any] | None = None,
-        heading: bool = False, reasons: bool = False,
+        self, index: Any, *, name_of_index: str = "", token: str = "", recipe: str = "", options: dict[str, Any] | None = None,
+        heading: bool = False, reasons: bool = False, **given: Any,
     ) -> None:  # fmt: skip
         """Open the index, and check the options; see the class."""
-        self._searched = SearchedIndex(index, name=name, token=token, recipe=recipe, options=options)
+        self._searched = SearchedIndex(index, name=name_of_index, token=token, recipe=recipe, options={**(options or {}), **given})
         self._heading, self._reasons = heading, reasons
 
     def to_dict(self) -> dict[str, Any]:
         """The component as values for a file."""
         searched = self._searched
         return default_to_dict(
-            self, index=searched.location, name=searched.name, recipe=searched.recipe, options=searched.options, heading=self._heading,
-            reasons=self._reasons,
+            self, index=searched.location, name_of_index=searched.name, recipe=searched.recipe, options=searched.options,
+            heading=self._heading, reasons=self._reasons,
         )  # fmt: skip
 
     @classmethod

@@ -32,10 +32,10 @@ __all__ = ["PerikopeCompressor", "PerikopeContextRetriever", "PerikopeRetriever"
 class PerikopeRetriever(BaseRetriever):
     """Searches an index for passages, from LangChain.
 
-    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. Every other keyword that
-    is no field is an option of a search, and so is every keyword of `invoke`. A document has the text of a passage as
-    its content, its name as id, and the properties of a `Hit` as metadata; `metadata["metadata"]` is that of the
-    perikope document.
+    `index` is an `Index`, a folder, or the address of a server, for which `name_of_index` may be needed. Every other
+    keyword that is no field is an option of a search, and so is every keyword of `invoke`. A document has the text of a
+    passage as its content, its name as id, and the properties of a `Hit` as metadata; `metadata["metadata"]` is that of
+    the perikope document.
 
     The retriever can be pickled, and `langchain_core.load` writes and reads it: as the folder or the address of its
     index, with its options. The `token` for a server is never written: where the retriever is read again, it comes from

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from perikope.adapters.searched import SearchedIndex, facts_of_hits
-from perikope.core.errors import MissingExtra, UsageError
+from perikope.core.errors import MissingExtra, UnreadableFile, UsageError
 from perikope.core.names import encode
 from perikope.document import tree
 from perikope.document.chunks import Chunk, chunks_of, count_tokens
 from perikope.document.pieces import CHUNK_TOKENS
-from perikope.formats import Source, documents, read
+from perikope.formats import FileLimits, Source, documents, read
 from perikope.search.columns import flat
 
 try:
@@ -44,22 +45,26 @@ TREE = "perikope_tree"
 """The metadata field in which the reader keeps the tree of a document for the node parser."""
 SHOWN = "path"
 """The only metadata field that is embedded and shown to a language model."""
+Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+OnProblem = Callable[[UnreadableFile], None]
+_LIMITS = FileLimits()
 
 
 class PerikopeIndexRetriever(BaseRetriever):
     """Searches an index for passages, from LlamaIndex.
 
-    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. Every keyword that is not
-    named here is an option of a search. A node has the text of a passage, its name as id, and the properties of a `Hit`
-    as metadata; its source is the perikope document. Only the heading path is shown to a language model.
+    `index` is an `Index`, a folder, or the address of a server, for which `name_of_index` may be needed. Every keyword
+    that is not named here is an option of a search. A node has the text of a passage, its name as id, and the
+    properties of a `Hit` as metadata; its source is the perikope document. Only the heading path is shown to a language
+    model.
     """
 
     def __init__(
-        self, index: Any, *, name: str = "", token: str = "", recipe: str = "", reasons: bool = False, callback_manager: Any = None,
-        **given: Any,
+        self, index: Any, *, name_of_index: str = "", token: str = "", recipe: str = "", reasons: bool = False,
+        callback_manager: Any = None, **given: Any,
     ) -> None:  # fmt: skip
         """Open the index, and check the options; see the class."""
-        self._searched = SearchedIndex(index, name=name, token=token, recipe=recipe, options=given)
+        self._searched = SearchedIndex(index, name=name_of_index, token=token, recipe=recipe, options=given)
         self._reasons = reasons
         super().__init__(callback_manager=callback_manager)
 
@@ -86,10 +91,15 @@ class PerikopeReader(BaseReader):
     """Reads files, folders and archives in all formats of perikope. One LlamaIndex document per perikope document."""
 
     def lazy_load_data(  # type: ignore[override]
-        self, paths: str | PathLike[str] | Iterable[str | PathLike[str]], *, format: str = "auto", language: str = "en"
-    ) -> Iterator[Document]:
-        """Yield the documents. Their trees are kept in the metadata, for `PerikopeNodeParser`."""
-        for document in read(paths, format=format, language=language, hashes=False):
+        self, paths: Paths, *, format: str = "auto", language: str = "en", on_problem: OnProblem | None = None,
+        limits: FileLimits = _LIMITS,
+    ) -> Iterator[Document]:  # fmt: skip
+        """Yield the documents. Their trees are kept in the metadata, for `PerikopeNodeParser`.
+
+        The arguments are those of `perikope.read`: `on_problem` is called with the error for each file in a folder or
+        an archive that cannot be read. Without it, the error is raised.
+        """
+        for document in read(paths, format=format, language=language, on_problem=on_problem, hashes=False, limits=limits):
             facts = {"document": document.id, "title": document.title, "language": document.language, "source": document.source}
             metadata = {**dict(flat(dict(document.metadata))), **facts, TREE: _tree_facts(document)}
             yield Document(
@@ -98,10 +108,11 @@ class PerikopeReader(BaseReader):
             )  # fmt: skip
 
     def load_data(  # type: ignore[override]
-        self, paths: str | PathLike[str] | Iterable[str | PathLike[str]], *, format: str = "auto", language: str = "en"
-    ) -> list[Document]:
+        self, paths: Paths, *, format: str = "auto", language: str = "en", on_problem: OnProblem | None = None,
+        limits: FileLimits = _LIMITS,
+    ) -> list[Document]:  # fmt: skip
         """The documents as a list; see `lazy_load_data`."""
-        return list(self.lazy_load_data(paths, format=format, language=language))
+        return list(self.lazy_load_data(paths, format=format, language=language, on_problem=on_problem, limits=limits))
 
 
 class PerikopeNodeParser(NodeParser):
@@ -132,6 +143,9 @@ class PerikopeNodeParser(NodeParser):
         return nodes
 
     def _nodes_of(self, node: BaseNode) -> list[BaseNode]:
+        if not node.get_content(metadata_mode="none").strip():  # type: ignore[arg-type]
+            warnings.warn(f"the document {node.node_id!r} is empty and gives no nodes", stacklevel=2)
+            return []
         document = _perikope_document(node, self.format)
         source = RelatedNodeInfo(node_id=node.node_id)
         sections = [span for span in document.of_kind(tree.Kind.SECTION) if document.text_of(span).strip()]
@@ -224,7 +238,11 @@ def _title_of(document: tree.Document, section: int) -> str:
 def _tree_facts(document: tree.Document) -> dict[str, Any]:
     """The tree of a document as values for JSON."""
     columns = {name: getattr(document.spans, name).tolist() for name in document.spans.__slots__}
-    return {"spans": columns, "labels": list(document.labels), "span_ids": {str(span): id for span, id in document.span_ids.items()}}
+    return {
+        "spans": columns, "labels": list(document.labels), "span_ids": {str(span): id for span, id in document.span_ids.items()},
+        "places": {str(span): asdict(place) for span, place in document.places.items()},
+        "citations": {str(span): citation for span, citation in document.citations.items()},
+    }  # fmt: skip
 
 
 def _perikope_document(node: BaseNode, format: str) -> tree.Document:
@@ -232,14 +250,21 @@ def _perikope_document(node: BaseNode, format: str) -> tree.Document:
     text = node.get_content(metadata_mode="none")  # type: ignore[arg-type]
     facts = node.metadata.get(TREE)
     if facts is None:
-        found = list(documents(Source("", node.node_id, format=format, content=text.encode("utf-8", "replace"))))
+        found = list(
+            documents(Source(f"the document {node.node_id!r}", node.node_id, format=format, content=text.encode("utf-8", "replace")))
+        )
         if len(found) != 1:
-            raise UsageError(f"the text of a node must be one document of the format {format}, not {len(found)}")
+            raise UsageError(f"the text of the document {node.node_id!r} must be one document of the format {format}, not {len(found)}")
         return found[0]
     try:
         types = {name: getattr(tree.Spans(), name).typecode for name in tree.Spans.__slots__}
         spans = tree.Spans(**{name: array(types[name], facts["spans"][name]) for name in types})
         ids = {int(span): str(id) for span, id in facts["span_ids"].items()}
-        return tree.Document(node.node_id, text, spans, tuple(facts["labels"]), span_ids=ids, source=node.metadata.get("source", ""))
+        places = {int(span): tree.Place(**{**place, "box": tuple(place["box"])}) for span, place in facts.get("places", {}).items()}
+        citations = {int(span): str(citation) for span, citation in facts.get("citations", {}).items()}
+        return tree.Document(
+            node.node_id, text, spans, tuple(facts["labels"]), span_ids=ids, places=places, citations=citations,
+            source=node.metadata.get("source", ""),
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError(f"the metadata field {TREE} is not one that PerikopeReader has written; read the files again") from None

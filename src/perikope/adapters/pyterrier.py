@@ -43,16 +43,17 @@ OF_TEXT = ("text", "title", "path", "citation")
 class PerikopeSearch(pyterrier.Transformer):
     """Searches an index for each query, from PyTerrier.
 
-    `index` is an `Index`, a folder, or the address of a server with the `name` of the index. With `document_ranking`
-    (`maxp`, `sump` …) documents are returned instead of passages. With `text`, results have the columns of `OF_TEXT`.
-    Every other keyword is an option of a search; `k` is 1000 by default.
+    `index` is an `Index`, a folder, or the address of a server, for which `name_of_index` may be needed. With
+    `document_ranking` (`maxp`, `sump` …) documents are returned instead of passages. With `text`, results have the
+    columns of `OF_TEXT`. Every other keyword is an option of a search; `k` is 1000 by default.
     """
 
     def __init__(
-        self, index: Any, *, name: str = "", token: str = "", recipe: str = "", document_ranking: str = "", text: bool = False, **given: Any
+        self, index: Any, *, name_of_index: str = "", token: str = "", recipe: str = "", document_ranking: str = "",
+        text: bool = False, **given: Any,
     ) -> None:  # fmt: skip
         """Open the index, and check the options; see the class."""
-        self._searched = SearchedIndex(index, name=name, token=token, recipe=recipe, options={"k": DEPTH, **given})
+        self._searched = SearchedIndex(index, name=name_of_index, token=token, recipe=recipe, options={"k": DEPTH, **given})
         self._document_ranking, self._text = document_ranking, text
         if document_ranking and text:
             raise UsageError("documents have no text of a passage; leave text out, or leave document_ranking out")

@@ -100,7 +100,7 @@ def _open(location: str, name: str, token: str) -> Index | RemoteIndex:
     if location.startswith(_ADDRESSES):
         return connect(location, name, token=token or os.environ.get(TOKEN_VARIABLE, ""))
     if name:
-        raise UsageError("name is the name of an index on a server; leave it out for a folder")
+        raise UsageError("the name of an index is for the address of a server; leave it out for a folder")
     return Index.open(Path(location))
 
 

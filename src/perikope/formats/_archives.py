@@ -161,10 +161,11 @@ def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
         for info in archive.infolist():
             if not info.is_dir():
                 # A false header must not claim a packed size larger than the whole file.
-                yield _Entry(info.filename, _zip_refusal(info), partial(archive.open, info), min(info.compress_size, size))
+                yield _Entry(info.filename, zip_refusal(info), partial(archive.open, info), min(info.compress_size, size))
 
 
-def _zip_refusal(info: zipfile.ZipInfo) -> str:
+def zip_refusal(info: zipfile.ZipInfo) -> str:
+    """The reason why a member of a zip is not read; empty if it is read."""
     if info.flag_bits & 1:
         return "is encrypted; decrypt the archive first"
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):

@@ -69,7 +69,7 @@ class _BlockReader:
             elif block.text:
                 self.add(replace(block, kind="tr"))
             return
-        self._open({"li": "ul", "tr": "table"}.get(block.kind, ""))
+        self._open({"li": "ul", "tr": "table", "dt": "dl", "dd": "dl"}.get(block.kind, ""))
         if block.kind == "heading":
             # The path of titles lies at the section, whose place is that of its heading.
             self._place(self._builder.heading(max(block.level, 1), " ".join(block.text.split())), block)

@@ -17,6 +17,9 @@ _BLOCK_TITLE = re.compile(r"\.(?![.\s])(.+)$")
 _LIST = re.compile(r"\s*([*-]{1,5}|\.{1,5})\s+(.*)$")
 _DESCRIPTION = re.compile(r"(\S.*?):{2,4}(?:\s+(.*))?$")
 _FENCES = {"----": "code", "....": "code", "====": "plain", "****": "plain", "____": "quote", "--": "plain", "////": "comment"}
+_CODE = re.compile(r"(`[^`]+`)")
+_ANCHOR = re.compile(r"(?<!\[)\[\[[\w:.-]+(?:,[^\]]*)?\]\](?!\])\s*")
+_REFERENCE = re.compile(r"<<(?!\s)([^,<>]+)(?<!\s)(?:,\s*([^<>]*))?>>")
 _LANGUAGE = re.compile(r"\[source,\s*([\w+#-]+)")
 
 
@@ -111,10 +114,14 @@ def _inline(text: str) -> str:
 
     >>> _inline("*bold*, see <<care,Care>> and https://example.org[the site]")
     '**bold**, see Care and [the site](https://example.org)'
+    >>> _inline("[[types]]Types: List<String>, `Map<K, V>`")
+    'Types: List\\\\<String>, `Map<K, V>`'
     """
     text = re.sub(r"(?<![\w*])\*(?![\s*])([^*]+?)(?<!\s)\*(?![\w*])", r"**\1**", text)
-    text = re.sub(r"<<[^,>]+,\s*([^>]+)>>", r"\1", text)
-    text = re.sub(r"<<([^>]+)>>", r"\1", text)
+    text = _REFERENCE.sub(lambda found: found[2] or found[1], text)
     text = re.sub(r"(?:link:)?((?:https?|ftp)://[^\s\[\]]+)\[([^\]^]+)\^?\]", r"[\2](\1)", text)
     text = re.sub(r"(?:xref|link):[^\s\[]+\[([^\]]*)\]", r"\1", text)
-    return re.sub(r"(?:footnote|kbd|btn|menu|image|icon|anchor|pass):[^\s\[]*\[([^\]]*)\]", r"\1", text)
+    text = re.sub(r"(?:footnote|kbd|btn|menu|image|icon|anchor|pass):[^\s\[]*\[([^\]]*)\]", r"\1", text)
+    # AsciiDoc has no HTML in its text: outside code, what looks like a tag is text.
+    pieces = enumerate(_CODE.split(text))
+    return "".join(piece if number % 2 else _ANCHOR.sub("", piece).replace("<", "\\<") for number, piece in pieces)

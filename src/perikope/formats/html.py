@@ -13,7 +13,7 @@ than about 250 levels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -27,7 +27,7 @@ from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
 from perikope.formats._inline import Inline, Run, link_target
 from perikope.formats._source import is_running_number, language_or_nothing
 
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BOILERPLATE = frozenset(("nav", "footer", "aside"))
 _SECTIONING = frozenset(("article", "aside", "main", "nav", "section"))
 _CONTROLS = frozenset(("datalist", "input", "optgroup", "option", "select", "textarea"))
@@ -38,7 +38,7 @@ _CONTAINERS = frozenset(("ul", "ol", "dl", "table", "blockquote", "figure"))
 _BLOCKS = frozenset((
     "address", "article", "aside", "body", "caption", "center", "dd", "details", "dialog", "dir", "div", "dt", "fieldset", "figcaption",
     "footer", "form", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "p", "pre", "search", "section", "summary",
-    "tbody", "td", "tfoot", "th", "thead", "tr", *_CONTAINERS, *_HEADINGS,
+    "tbody", "td", "tfoot", "th", "thead", "tr", *_CONTAINERS, *HEADINGS,
 ))  # fmt: skip
 _MARKS = {
     "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
@@ -46,7 +46,7 @@ _MARKS = {
 # "descendant::x" is used, because ".//x" takes libxml2 quadratic time if x is nested in x.
 _VISIBLE_TEXT = etree.XPath(f"descendant::text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
 # Buttons inside headings are kept: the button that folds a section holds the section's title.
-_BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
+_BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in HEADINGS)})]")
 _PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
 _MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -61,8 +61,8 @@ _NO_LANGUAGES = frozenset(("", "default", "none", "notranslate", "text", "plaint
 @reader("html", suffixes=(".html", ".htm", ".xhtml"), whole=True)
 def read(source: Source) -> Iterator[Document]:
     """HTML pages; headings become nested sections, navigation is left out if the page marks main or article."""
-    root = _parse(source)
-    _clear_hidden(root)
+    root = parse(source)
+    clear_hidden(root)
     roots = _content(root)
     title, title_heading = _title(root, roots)
     language = _language(root) or source.language
@@ -75,7 +75,21 @@ def read(source: Source) -> Iterator[Document]:
     yield source.finish(builder)
 
 
-def _parse(source: Source) -> html.HtmlElement:
+def add_pages(source: Source, builder: TreeBuilder, pages: Iterable[tuple[html.HtmlElement, str]], title: html.HtmlElement | None) -> None:
+    """Add several pages to one document, as in a book: bodies with their languages.
+
+    A section stays open at the end of a page. `title` is the heading that is the title of the document.
+    """
+    reading = _HtmlReader(source, builder, title, frozenset(("nav",)))
+    for page, language in pages:
+        reading.read_open(page, language)
+    builder.close_headings()
+    if reading.code_languages:
+        builder.metadata[CODE_LANGUAGE] = list(reading.code_languages)
+
+
+def parse(source: Source) -> html.HtmlElement:
+    """The root of a page. Raises `UnreadableFile` if it is not HTML, or nested too deeply."""
     data = source.data()
     if b"\0" in data and not data.startswith(_MARKS_OF_UTF16):
         raise UnreadableFile("is not HTML: it holds zero bytes; remove it or convert it", path=source.path)
@@ -106,7 +120,7 @@ def _encoding(data: bytes) -> str | None:
     return "utf-8"
 
 
-def _clear_hidden(root: html.HtmlElement) -> None:
+def clear_hidden(root: html.HtmlElement) -> None:
     """Empty hidden elements and buttons, and change their tags to tags that are skipped."""
     # Body and main count as visible: if a page hides them, a script shows them later.
     perhaps = cast(list[html.HtmlElement], _PERHAPS_HIDDEN(root))
@@ -143,7 +157,7 @@ def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, 
     heading or is contained in it.
     """
     title = _collapsed(root.findtext(".//title") or "")
-    headings = [heading for element in roots for heading in element.iter(*_HEADINGS)]
+    headings = [heading for element in roots for heading in element.iter(*HEADINGS)]
     if not headings or [heading.tag for heading in headings].count("h1") != 1 or headings[0].tag != "h1":
         return title, None
     outside = _CONTAINERS | _BOILERPLATE | _SKIPPED
@@ -179,7 +193,7 @@ def _has_words(element: html.HtmlElement) -> bool:
 
 def _is_layout(table: html.HtmlElement) -> bool:
     """Whether a table is used for layout: it holds headings or other tables."""
-    return any(inner is not table for inner in table.iter("table", *_HEADINGS))
+    return any(inner is not table for inner in table.iter("table", *HEADINGS))
 
 
 def _header_rows(table: html.HtmlElement) -> list[html.HtmlElement]:
@@ -250,6 +264,11 @@ class _HtmlReader:
 
     def read(self, root: html.HtmlElement, language: str) -> None:
         """Add the content of one element of the page, whose language is `language`."""
+        self.read_open(root, language)
+        self.builder.close_headings()
+
+    def read_open(self, root: html.HtmlElement, language: str) -> None:
+        """The same as `read`, but the sections of the last headings stay open."""
         self.frames = [_Frame("body", language)]
         walker = etree.iterwalk(root, events=("start", "end"))
         for event, element in walker:
@@ -265,7 +284,6 @@ class _HtmlReader:
                 if element is not root:
                     self.text(element.tail)
         self.flush()
-        self.builder.close_headings()
 
     def start(self, element: html.HtmlElement) -> str:
         """Open the spans of an element, and return a word that tells `end` how to close it; `skip` leaves it out."""
@@ -313,14 +331,14 @@ class _HtmlReader:
             frame.header = _header_rows(element) if tag == "table" else []
             self.builder.open(Kind.SECTION if frame.header else Kind.ELEMENT, tag, id=self.claim(id), language=frame.language)
             self.elements += 1
-        elif tag in ("tr", "pre", *_HEADINGS) and not (tag == "tr" and self.in_layout_table):
+        elif tag in ("tr", "pre", *HEADINGS) and not (tag == "tr" and self.in_layout_table):
             self.whole, self.cells = element, 0
         elif id:
             self.section_id = id
-        return "heading" if tag in _HEADINGS and not self.elements else "block"
+        return "heading" if tag in HEADINGS and not self.elements else "block"
 
     def is_permalink(self, link: html.HtmlElement) -> bool:
-        return self.whole is not None and self.whole.tag in _HEADINGS and not _has_words(link)
+        return self.whole is not None and self.whole.tag in HEADINGS and not _has_words(link)
 
     def inner_block(self, tag: str) -> None:
         if self.in_pre:

@@ -1,4 +1,4 @@
-"""Office files, books and markup languages: one format per kind of file. kreuzberg reads all but DOCX and ODT."""
+"""Office files and markup languages: one format per kind of file. kreuzberg reads all but DOCX and ODT."""
 
 from __future__ import annotations
 
@@ -38,22 +38,10 @@ def read_odt(source: Source) -> Iterator[Document]:
     return _read(source, "odt")
 
 
-@reader("epub", suffixes=(".epub",), whole=True)
-def read_epub(source: Source) -> Iterator[Document]:
-    """Electronic books (extra `files`)."""
-    return _read(source, "epub")
-
-
 @reader("rtf", suffixes=(".rtf",), whole=True)
 def read_rtf(source: Source) -> Iterator[Document]:
     """Rich Text Format; bold paragraphs are headings (extra `files`)."""
     return _read(source, "rtf")
-
-
-@reader("rst", suffixes=(".rst",), whole=True)
-def read_rst(source: Source) -> Iterator[Document]:
-    """reStructuredText; included files are not read (extra `files`)."""
-    return _read(source, "rst")
 
 
 @reader("org", suffixes=(".org",), whole=True)

@@ -18,7 +18,7 @@ class FileBlock:
     """
 
     kind: str
-    """`heading`, `p`, `li`, `code`, `caption`, `blockquote`, `table` or `tr`."""
+    """`heading`, `p`, `li`, `dt`, `dd`, `code`, `caption`, `blockquote`, `table` or `tr`."""
     text: str = ""
     level: int = 0
     """The level of a heading, from 1."""

@@ -1,4 +1,4 @@
-"""Slides, workbooks, books and markup of other programs, read with kreuzberg: its nodes become blocks."""
+"""Slides, workbooks and markup of other programs, read with kreuzberg: its nodes become blocks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _OFFICE = "application/vnd.openxmlformats-officedocument"
 TYPES = {
     "pptx": f"{_OFFICE}.presentationml.presentation",
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
-    "epub": "application/epub+zip",
     "rtf": "application/rtf",
-    "rst": "text/x-rst",
     "org": "text/x-org",
     "tex": "application/x-latex",
 }

@@ -69,6 +69,10 @@ def _extract(kind: str, data: bytes) -> Extracted:
         from perikope.formats._extraction.odt import read_odt
 
         return read_odt(data)
+    if kind == "rst":
+        from perikope.formats._extraction.rst import read_rst
+
+        return read_rst(data)
     from perikope.formats._extraction.office import read_office
 
     return read_office(kind, data)
