@@ -177,3 +177,23 @@ def test_chunks_become_documents(tmp_path):
     assert [(document.id, document.page_content) for document in documents] == [(chunk.id, chunk.content) for chunk in chunks]
     assert documents[2].metadata["path"] == ["KX-200 heat pump", "Care", "Descaling"]
     assert load(dumpd(documents[0]), allowed_objects="core") == documents[0]
+
+
+def test_a_context_cites_pages_and_publications():
+    def document(start, citation, **facts):
+        known = {"document": "a.pdf", "passage": f"@{start}", "start": start, "end": start + 1, "path": [], "citation": citation}
+        return Document(page_content="Seals.", metadata={**known, **facts})
+
+    text = context_of([
+        document(1, "a.pdf p. 3", metadata={}),
+        document(3, "EP1130000B1 [0042]", metadata={"publication": "EP1130000B1"}),
+        document(5, "a.pdf p. 4", cited="p. 4…p. 5"),
+        document(7, ""),
+    ])  # fmt: skip
+    headings = [line for line in text.split("\n") if line.startswith("---")]
+    assert [heading.partition(" · characters")[0] for heading in headings] == [
+        "--- @1 · p. 3",
+        "--- @3 · EP1130000B1 [0042]",
+        "--- @5 · p. 4…p. 5",
+        "--- @7",
+    ]

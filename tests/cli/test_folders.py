@@ -116,8 +116,20 @@ def test_unknown_xml_is_told_once_per_root(docs, tmp_path, capsys):
     assert code == 1
     lines = err.splitlines()
     assert lines[0] == "6 files could not be read, or not completely:"
-    assert [line.endswith(" [and 2 other files]") for line in lines[1:]] == [True, True]
-    assert "pom0.xml:1: is XML with the root <project>, which no built-in profile describes" in lines[1]
+    assert len(lines) == 3
+    assert [f"pom{number}.xml:1" in lines[1] for number in range(3)] == [True] * 3
+    assert [f"x{number}.xml:1" in lines[2] for number in range(3)] == [True] * 3
+    assert "pom2.xml:1: is XML with the root <project>, which no built-in profile describes" in lines[1]
+
+
+def test_unreadable_files_are_named_up_to_a_bound(docs, tmp_path, capsys):
+    for number in range(23):
+        (docs / f"bad{number:02}.txt").write_bytes(b"a\0b")
+    _, _, err = run(capsys, "index", docs, "--to", tmp_path / "idx")
+    head, line = err.splitlines()
+    assert head == "23 files could not be read, or not completely:"
+    assert [name for name in (f"bad{number:02}.txt" for number in range(23)) if name not in line] == ["bad20.txt", "bad21.txt", "bad22.txt"]
+    assert line.endswith("bad19.txt and 3 other files: is not text: it holds zero bytes; remove it or convert it to UTF-8 text")
 
 
 def test_sync_counts_what_changed(docs, tmp_path, capsys):

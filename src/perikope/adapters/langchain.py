@@ -111,7 +111,7 @@ def _excerpt_document(piece: Excerpt, hit_of_rank: dict[int, Any]) -> Document:
     facts = {
         "document": piece.document, "passages": list(piece.passages), "ranks": list(piece.ranks), "path": list(piece.path),
         "start": piece.start, "end": piece.end, "title": best.title, "score": best.score, "source": best.source,
-        "citation": best.citation, "metadata": best.metadata, "name": best.name,
+        "citation": best.citation, "metadata": best.metadata, "name": best.name, "cited": piece.citation,
     }  # fmt: skip
     return Document(id=best.name, page_content=piece.text, metadata=facts)
 
@@ -161,8 +161,15 @@ def context_of(documents: Sequence[Document]) -> str:
     ordered = sorted(documents, key=lambda document: (first[document.metadata["document"]], document.metadata["start"]))
     return render(Excerpt(
         facts["document"], tuple(facts.get("passages") or [facts["passage"]]), (), tuple(facts["path"]), facts["start"], facts["end"],
-        _text_below(document),
+        _text_below(document), _cited(facts),
     ) for document in ordered for facts in [document.metadata])  # fmt: skip
+
+
+def _cited(facts: dict[str, Any]) -> str:
+    """The citation of an excerpt, or that of a hit without the id of its document."""
+    if "cited" in facts or (facts.get("metadata") or {}).get("publication"):
+        return str(facts.get("cited", facts.get("citation", "")))
+    return str(facts.get("citation", "")).removeprefix(f"{facts['document']} ")
 
 
 def _text_below(document: Document) -> str:

@@ -17,11 +17,15 @@ from perikope.formats._extraction.limits import FILE_SECONDS
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perikope.build.indexing import BuildReport
     from perikope.core.errors import UnreadableFile
 
 MOST_REASONS = 20
 """The number of reasons why files could not be read that are printed."""
+MOST_NAMES = 20
+"""The number of files that are named for each reason."""
 
 _GROUPS = {
     "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
@@ -162,7 +166,7 @@ def _show_duplicates(report: BuildReport) -> None:
 
 
 def _show_skipped(report: BuildReport) -> None:
-    """Print the files that could not be read: one line per reason, with the first file and the number of the others."""
+    """Print the files that could not be read: one line per reason, with their names."""
     if not report.skipped:
         return
     by_reason: dict[str, list[UnreadableFile]] = {}
@@ -170,11 +174,18 @@ def _show_skipped(report: BuildReport) -> None:
         by_reason.setdefault(problem.reason, []).append(problem)
     click.echo(f"{count(len(report.skipped), 'file')} could not be read, or not completely:", err=True)
     for problems in list(by_reason.values())[:MOST_REASONS]:
-        more = f" [and {count(len(problems) - 1, 'other file')}]" if len(problems) > 1 else ""
-        click.echo(f"  {printable(str(problems[0]))}{more}", err=True)
+        click.echo(f"  {printable(_together(problems))}", err=True)
     if len(by_reason) > MOST_REASONS:
         others = sum(len(problems) for problems in list(by_reason.values())[MOST_REASONS:])
         click.echo(f"  … and {count(others, 'file')} for other reasons", err=True)
+
+
+def _together(problems: Sequence[UnreadableFile]) -> str:
+    """The names of files and the reason why they could not be read, which is the same for all."""
+    reason, left_out = problems[0].reason, len(problems) - MOST_NAMES
+    names = [str(problem).removesuffix(reason).removesuffix(": ") for problem in problems[:MOST_NAMES]]
+    more = f" and {count(left_out, 'other file')}" if left_out > 0 else ""
+    return f"{', '.join(names)}{more}: {reason}" if any(names) else reason
 
 
 def _show_ignored(report: BuildReport, command: str) -> None:

@@ -48,9 +48,3 @@ def read_rtf(source: Source) -> Iterator[Document]:
 def read_org(source: Source) -> Iterator[Document]:
     """Org mode of Emacs; included files are not read (extra `files`)."""
     return _read(source, "org")
-
-
-@reader("latex", suffixes=(".tex", ".latex"), whole=True)
-def read_latex(source: Source) -> Iterator[Document]:
-    """LaTeX; macros are not expanded and included files are not read (extra `files`)."""
-    return _read(source, "tex")

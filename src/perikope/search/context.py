@@ -1,14 +1,15 @@
 """Context for a reader or a language model: the text of hits within a budget of tokens, with borders and sources.
 
     === manual%207
-    --- off…@3 · characters 27–78 · KX-200 heat pump › Descaling
+    --- off…@3 · p. 3 · characters 27–78 · KX-200 heat pump › Descaling
     Switch it off.
     Every three months.
     ===
 
 A line of `=` begins each document, and another ends the context. A line of `-` begins a piece of a document, with the
-ids of its first and last passage, its characters in the text of the document, and its heading path. The text follows
-unchanged. No line of a text begins with as many `=` or `-` as a border has, so no text can be mistaken for a border.
+ids of its first and last passage, their citations if the format has any, its characters in the text of the document,
+and its heading path. The text follows unchanged. No line of a text begins with as many `=` or `-` as a border has, so
+no text can be mistaken for a border.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ class Excerpt:
     """The end of the excerpt in the text of the document (exclusive)."""
     text: str
     """The text of the excerpt."""
+    citation: str = ""
+    """The citations of its first and last passage, such as `p. 3…p. 4` or `EP1130000B1 [0042]`; empty if there is none.
+    Unlike that of a hit, it never begins with the id of the document, which stands above the excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,7 @@ class _Sources:
             stretch.start,
             stretch.end,
             document.text[stretch.start : stretch.end],
+            document.citation(stretch),
         )
 
 
@@ -216,6 +221,26 @@ class _Document:
 
     def language(self, span: int) -> str:
         return language_code(self._segment.label("language", self._first_span + span))
+
+    @cached_property
+    def _citations(self) -> tuple[str, dict[int, str]]:
+        """The number of the publication, if it is one, and the citations by span."""
+        record = self._segment.record(self._local)
+        citations = self._segment.citations(self._local, record)
+        return str(self._segment.metadata(self._local, record).get("publication", "")) if citations else "", citations
+
+    def citation(self, stretch: _Stretch) -> str:
+        """The citations of the first and the last passage of a stretch that have one."""
+        publication, citations = self._citations
+        if not citations:
+            return ""
+        if self._matches.units == "passages":
+            spans = [int(span) for span in self._matches.span_of_passage[stretch.first : stretch.last + 1]]
+        else:
+            within = {span: self.characters(span) for span in sorted(citations)}
+            spans = [span for span, place in within.items() if stretch.start <= place.start and place.stop <= stretch.end]
+        cited = [citations[span] for span in spans if span in citations]
+        return f"{publication} {'…'.join(dict.fromkeys((cited[0], cited[-1])))}".strip() if cited else ""
 
     def name(self, row: int) -> str:
         if self._matches.units != "passages":
@@ -310,4 +335,5 @@ def render(pieces: Iterable[Excerpt]) -> str:
 def _heading(piece: Excerpt) -> str:
     names = [encode(piece.passages[0]), *([encode(piece.passages[-1])] if len(piece.passages) > 1 else [])]
     path = " › ".join(" ".join(title.split()) for title in piece.path)
-    return " · ".join(["…".join(names), f"characters {piece.start}–{piece.end}", *([path] if path else [])])
+    cited = [" ".join(piece.citation.split())] if piece.citation else []
+    return " · ".join(["…".join(names), *cited, f"characters {piece.start}–{piece.end}", *([path] if path else [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import zipfile
 import zlib
 
@@ -11,9 +12,11 @@ import pytest
 
 import perikope as pk
 from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import UnreadableFile
 from perikope.formats import FileLimits
 from perikope.formats._extraction import process
 from tests.support.pdfs import Text, pdf
+from tests.support.trees import GOLDEN
 
 SECRET = "the secret of the machine"
 LAUGHS = "<!DOCTYPE x [" + "".join(f'<!ENTITY a{n + 1} "{f"&a{n};" * 10}">' for n in range(9)) + '<!ENTITY a0 "laugh">]>'
@@ -207,3 +210,13 @@ def test_a_forked_process_does_not_use_the_processes_of_its_parent(folder):
         os._exit(0 if taken is not idle else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [document] == list(pk.read(folder / "good.pdf"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+def test_a_library_that_does_not_fit_into_the_memory_is_not_called_missing(tmp_path):
+    (tmp_path / "a.docx").write_bytes((GOLDEN / "sources" / "files.manual.docx").read_bytes())
+    process._PROCESSES.close()
+    with pytest.raises(UnreadableFile) as raised:
+        list(pk.read(tmp_path / "a.docx", limits=FileLimits(20.0, 60 << 20)))
+    assert raised.value.reason == "needs more than 60 MB of memory to read; allow more (--file-memory)"
+    assert list(pk.read(tmp_path / "a.docx", limits=FileLimits(20.0, 1 << 30)))

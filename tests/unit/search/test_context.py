@@ -46,6 +46,36 @@ def test_hits_come_with_borders_headings_and_their_neighbours(index):
     ]
 
 
+def cited(id, citations, **metadata):
+    builder = TreeBuilder(id, title="Report", metadata=metadata)
+    for text, citation in zip(("A pump has a rotor.", "It turns.", "Seals last long."), citations, strict=True):
+        number = builder.passage(text)
+        if citation:
+            builder.citations[number] = citation
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("document", "query", "expected"),
+    [
+        (cited("a.pdf", ["p. 3", "p. 3", "p. 4"]), "rotor", "@1…@2 · p. 3 · characters"),
+        (cited("a.pdf", ["p. 3", "p. 3", "p. 4"]), "turns", "@1…@3 · p. 3…p. 4 · characters"),
+        (cited("ep", ["[0001]", "", "[0003]"], publication="EP1130000B1"), "seals", "@2…@3 · EP1130000B1 [0003] · characters"),
+        (cited("ep", ["", "", ""], publication="EP1130000B1"), "seals", "@2…@3 · characters"),
+    ],
+)
+def test_the_heading_of_a_piece_cites_its_first_and_last_passage(document, query, expected):
+    index = index_of([document])
+    heading = search(index, query).context().text.split("\n")[1]
+    assert heading.startswith(f"--- {expected} ")
+
+
+def test_an_element_cites_the_passages_inside():
+    pages = index_of([cited("a.pdf", ["p. 3", "p. 3", "p. 4"])])
+    [piece] = search(pages, "rotor", elements=True, k=1).context().pieces
+    assert piece.citation.startswith("p. 3")
+
+
 def test_a_piece_says_where_it_comes_from(index):
     (piece,) = search(index, "months").context(around=0).pieces
     assert (piece.document, piece.passages, piece.ranks) == ("manual 7", ("often",), (1,))

@@ -17,22 +17,16 @@ TYPES = {
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
     "rtf": "application/rtf",
     "org": "text/x-org",
-    "tex": "application/x-latex",
 }
 """The MIME type of each kind of file. The type is always given, since the library may fetch parsers for other types."""
 
 _FIELDS = {"authors": "author", "subject": "subject", "keywords": "keywords", "created_at": "date", "modified_at": "modified"}
-_COMMENT = re.compile(r"(?<!\\)%.*")
-_REFERENCES = re.compile(r"\\(?:label|index|input|include|vspace|hspace)\*?\{[^{}]*\}")
-_CITED = re.compile(r"~?\\(?:eqref|ref|autoref|cref|pageref|cite[a-z]*)\*?(?:\[[^\]]*\])*\{([^{}]*)\}")
 
 
 def read_office(kind: str, data: bytes) -> Extracted:
     """The blocks of a file of one of the kinds in `TYPES`."""
     import kreuzberg
 
-    if kind == "tex":
-        data = _plain_latex(data)
     try:
         config = kreuzberg.ExtractionConfig(include_document_structure=True, use_cache=False, output_format="markdown")
         result = kreuzberg.extract_bytes_sync(data, TYPES[kind], config=config)
@@ -73,14 +67,6 @@ def _metadata(stated: Mapping[str, Any]) -> dict[str, Any]:
         if value and name not in metadata:
             metadata[name] = value if isinstance(value, list) else str(value)[:10] if name in ("date", "modified") else str(value)
     return metadata
-
-
-def _plain_latex(data: bytes) -> bytes:
-    """LaTeX without comments, labels and included files; a reference reads as its key in brackets."""
-    text = data.decode("utf-8", "replace")
-    text = "\n".join(_COMMENT.sub("", line) for line in text.split("\n"))
-    text = _CITED.sub(lambda found: f" [{found.group(1)}]", _REFERENCES.sub("", text))
-    return re.sub(r"(?<!\\)~", " ", text).encode()
 
 
 class _NodeReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
@@ -12,10 +13,12 @@ from perikope.formats._extraction.pdf_lines import lines_of, with_bullets_joined
 from perikope.formats._extraction.pdf_order import in_reading_order, without_furniture
 from perikope.formats._extraction.pdf_tables import with_columns_joined
 from perikope.formats._extraction.pdf_tags import has_headings, page_tags, share_tagged, tagged_blocks
-from perikope.formats._extraction.pdf_text import page_pieces
+from perikope.formats._extraction.pdf_text import UPRIGHT, PagePiece, page_pieces
 
 LEAST_TAGGED = 0.8
 """The share of the text that tags must hold, so that the tags decide."""
+BESIDE = 1 << 24
+"""Added to the number of a page for its text in a second direction; even, so that odd pages stay odd."""
 _GENERIC = re.compile(
     r"(?:microsoft word|untitled|\(?anonymous\)?|unspecified)\b.*|.*\.(?:docx?|tex|dvi|pdf|html?|indd|odt|rst)|https?:.*|about:.*",
     re.IGNORECASE,
@@ -51,32 +54,55 @@ def _reason(message: str) -> str:
 
 
 def _read(document: Any) -> Extracted:
-    pages, heights = [], []
+    texts, tags, empty = [], [], []
     for number in range(len(document)):
         page = document[number]
-        pages.append((page_pieces(page), page_tags(page)))
-        heights.append(page.get_height())
+        texts.append(page_pieces(page))
+        tags.append(page_tags(page))
+        if not texts[-1] and _is_drawn_on(page):
+            empty.append(number + 1)
         page.close()
-    if not any(pieces for pieces, _ in pages):
+    if not any(texts):
         raise Unreadable("has no text, as if it were scanned; recognise its text first, for example with ocrmypdf")
-    outline = outline_of(document)
+    outline = _upright(outline_of(document), texts)
+    pages = [([piece for pieces in text for piece in pieces], page) for text, page in zip(texts, tags, strict=True)]
     metadata = _metadata(document)
     title = "" if _GENERIC.fullmatch(metadata.get("title", "")) else metadata.get("title", "")
     if share_tagged(pages) >= LEAST_TAGGED and has_headings(pages):
         found, blocks = "", without_contents(tagged_blocks(pages))
     else:
-        found, blocks = _by_layout([pieces for pieces, _ in pages], heights, outline)
+        found, blocks = _by_layout(texts, outline)
     title = _agreed(found, title, blocks)
     metadata.pop("title", None)
+    if empty:
+        metadata["pages_without_text"] = empty
     return Extracted(blocks, title, "", {**metadata, "pages": len(pages)})
 
 
-def _by_layout(pages: list[Any], heights: list[float], outline: list[Entry]) -> tuple[str, list[FileBlock]]:
-    lines = [lines_of(pieces, number) if pieces else [] for number, pieces in enumerate(pages, 1)]
+def _is_drawn_on(page: Any) -> bool:
+    """Whether a page has anything on it, such as a picture; others are blank."""
+    return next(iter(page.get_objects(max_depth=1)), None) is not None
+
+
+def _upright(outline: list[Entry], texts: list[list[list[PagePiece]]]) -> list[Entry]:
+    """The outline without the heights of entries on pages whose text is turned."""
+    turned = {number for number, text in enumerate(texts, 1) if text and text[0][0].turn.quarters}
+    return [replace(entry, top=0.0) if entry.page in turned else entry for entry in outline]
+
+
+def _by_layout(texts: list[list[list[PagePiece]]], outline: list[Entry]) -> tuple[str, list[FileBlock]]:
+    """The title and the blocks. Text in a second direction is laid out like a page of its own, after the rest."""
+    parts = [(number + BESIDE * part, pieces) for number, text in enumerate(texts, 1) for part, pieces in enumerate(text or [[]])]
+    turns = {number: pieces[0].turn if pieces else UPRIGHT for number, pieces in parts}
+    heights = [turns[number].upright_height for number, _ in parts]
+    lines = [lines_of(pieces, number) for number, pieces in parts]
     body = body_font(lines)
     lines = without_furniture(lines, heights, body.size)
     ordered = [in_reading_order(with_columns_joined(with_bullets_joined(page))) for page in lines]
-    return with_headings(drafts_of(ordered, body), body, outline)
+    title, blocks = with_headings(drafts_of(ordered, body), body, outline)
+    return title, [
+        replace(block, page=block.page % BESIDE, box=turns[block.page].back(block.box) if block.box else None) for block in blocks
+    ]
 
 
 def _agreed(found: str, stated: str, blocks: list[FileBlock]) -> str:

@@ -53,7 +53,7 @@ def drafts_of(pages: Sequence[Sequence[PageLine]], body: Font) -> list[PageBlock
     edges = _right_edges(pages, body)
     for lines in pages:
         kept = [line for line in lines if not _LEADERS.search(line.text)]
-        edge = edges.get(lines[0].page % 2) if lines else None
+        edge = edges.get(_side(lines[0])) if lines else None
         for draft in _page_drafts(kept, body, edge):
             if drafts and _goes_on(drafts[-1], draft, body, edges):
                 drafts[-1] = _joined(drafts[-1], draft)
@@ -62,17 +62,32 @@ def drafts_of(pages: Sequence[Sequence[PageLine]], body: Font) -> list[PageBlock
     return drafts
 
 
-def _right_edges(pages: Sequence[Sequence[PageLine]], body: Font) -> dict[int, float]:
+def _side(line: PageLine) -> tuple[bool, int]:
+    """Whether the text of a line is turned, as on a page in landscape, and whether its page is odd."""
+    return bool(line.turn.quarters), line.page % 2
+
+
+def _right_edges(pages: Sequence[Sequence[PageLine]], body: Font) -> dict[tuple[bool, int], float]:
     """The right edge of the text on odd and even pages; none if the text has several columns."""
     usual = [line for lines in pages for line in lines if abs(line.font.size - body.size) < 0.6 and not line.font.mono]
+    return {
+        side: edge
+        for turned in (False, True)
+        for side, edge in _edges_of([line for line in usual if bool(line.turn.quarters) == turned]).items()
+    }
+
+
+def _edges_of(usual: Sequence[PageLine]) -> dict[tuple[bool, int], float]:
     if not usual:
         return {}
     width = max(line.box[2] for line in usual) - min(line.box[0] for line in usual)
     wide = sum(line.box[2] - line.box[0] > 0.6 * width for line in usual)
     if wide < LEAST_WIDE * len(usual):
         return {}
-    rights = {odd: sorted(line.box[2] for line in usual if line.page % 2 == odd) for odd in (0, 1)}
-    return {odd: edges[int(0.97 * (len(edges) - 1))] for odd, edges in rights.items() if edges}
+    rights: dict[tuple[bool, int], list[float]] = {}
+    for line in usual:
+        rights.setdefault(_side(line), []).append(line.box[2])
+    return {side: sorted(edges)[int(0.97 * (len(edges) - 1))] for side, edges in rights.items()}
 
 
 def _ends_early(last: PageLine, line: PageLine, edge: float, body: Font) -> bool:
@@ -198,13 +213,13 @@ def _cells(row: PageRow) -> str:
     return " | ".join(row.cells)
 
 
-def _goes_on(last: PageBlock, draft: PageBlock, body: Font, edges: Mapping[int, float]) -> bool:
+def _goes_on(last: PageBlock, draft: PageBlock, body: Font, edges: Mapping[tuple[bool, int], float]) -> bool:
     """Whether a paragraph continues on the next page."""
     if last.block.kind not in ("p", "li") or draft.block.kind != "p" or draft.block.page == last.block.page:
         return False
     if last.font != draft.font or last.font.size > body.size + 0.6:
         return False
-    edge = edges.get(last.last.page % 2) if last.last else None
+    edge = edges.get(_side(last.last)) if last.last else None
     if last.last and edge and last.last.box[2] + SHORT_LINE * body.size < edge:
         return False
     # Cells of a table are no paragraph that continues.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from perikope.formats._extraction.blocks import Box, union
-from perikope.formats._extraction.pdf_text import HYPHEN, WIDE_GAP, Font, PagePiece
+from perikope.formats._extraction.pdf_text import HYPHEN, UPRIGHT, WIDE_GAP, Font, PagePiece, Turn
 
 SPACE_GAP = 0.14
 """The width of a gap between two pieces that is a space, in font sizes."""
@@ -29,6 +29,8 @@ class PageLine:
     baseline: float
     font: Font
     page: int
+    turn: Turn = UPRIGHT
+    """The direction of the text on the page. All rectangles of the line are turned accordingly."""
 
     @property
     def text(self) -> str:
@@ -132,7 +134,7 @@ def line_of(row: Sequence[PagePiece], page: int) -> PageLine:
         whole = union(whole, piece.box) or whole
     font = main_font(row)
     baselines = [piece.baseline for piece in row if piece.font.size == font.size] or [row[0].baseline]
-    return PageLine(tuple(cells) or (("", whole),), whole, baselines[0], font, page)
+    return PageLine(tuple(cells) or (("", whole),), whole, baselines[0], font, page, row[0].turn)
 
 
 def joined_lines(texts: Iterable[str], *, keep: bool = False) -> str:

@@ -221,7 +221,7 @@ class _TagReader:
         pieces = [piece for mark in _marks(tag) for piece in self._pieces[mark]]
         box: Box | None = None
         for piece in pieces:
-            box = union(box, piece.box)
+            box = union(box, piece.place)
         rows = rows_of(pieces)
         if keep and rows:
             left = min(piece.box[0] for piece in pieces)

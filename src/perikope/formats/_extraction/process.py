@@ -134,6 +134,8 @@ def extract(kind: str, data: bytes, path: str, limits: FileLimits) -> Extracted:
         raise UnreadableFile(str(missing), path=path)
     if "unreadable" in answer:
         raise UnreadableFile(answer["unreadable"], path=path)
+    if answer.get("failed") == "loading":
+        raise UnreadableFile(f"needs more than {limits.memory >> 20} MB of memory to read; allow more (--file-memory)", path=path)
     if "failed" in answer:
         raise UnreadableFile(_too_much(limits), path=path)
     return from_plain(answer)

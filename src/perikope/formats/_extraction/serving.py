@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from typing import Any
 
@@ -17,6 +18,11 @@ from perikope.formats._extraction.blocks import Extracted, Unreadable, to_plain
 
 DEEPEST = 5000
 """The deepest recursion of Python functions in this process."""
+
+NOT_LOADED = {"failed": "loading"}
+"""The answer if the library that reads a file does not fit into the memory."""
+_NO_MEMORY = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)
+"""What the loader of the system says about a library that does not fit into the memory."""
 
 
 def main() -> None:
@@ -31,9 +37,12 @@ def main() -> None:
         if len(data) < request["size"]:
             return
         _limit_memory(request["memory"])
-        answer = json.dumps(_answer(request, data)).encode()
-        answers.write(b"%d\n" % len(answer) + answer)
+        answer = _answer(request, data)
+        content = json.dumps(answer).encode()
+        answers.write(b"%d\n" % len(content) + content)
         answers.flush()
+        if answer == NOT_LOADED:
+            return  # A library that is loaded in part cannot be loaded again in the same process.
 
 
 def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
@@ -45,9 +54,11 @@ def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
         return {"failed": "memory"}
     except RecursionError:
         return {"unreadable": "is nested too deeply to be read; flatten it"}
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         return {"missing": (error.name or str(error)).partition(".")[0]}
     except Exception as error:
+        if isinstance(error, (ImportError, OSError)) and _NO_MEMORY.search(str(error)):
+            return NOT_LOADED
         # A library may raise anything for a damaged file. The answer names the file, and the next file is read.
         return {"unreadable": f"cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:120]}); check the file"}
 
