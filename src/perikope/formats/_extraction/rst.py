@@ -55,7 +55,7 @@ _SKIPPED = (
 def read_rst(data: bytes) -> Extracted:
     """The blocks of a text in UTF-8."""
     _know_all_names()
-    reader = _NodeReader()
+    reader = _DoctreeReader()
     reader.visit_all(publish_doctree(data.decode(), settings_overrides=_SETTINGS).children)
     return Extracted(reader.blocks, "", reader.language, reader.metadata)
 
@@ -140,7 +140,7 @@ def _know_all_names() -> None:
     directives.directive, roles.role = directive, role
 
 
-class _NodeReader:
+class _DoctreeReader:
     """Turns the nodes of a document into blocks."""
 
     def __init__(self) -> None:
