@@ -8,6 +8,8 @@ import pypdfium2
 import pytest
 from benchmarks.pdf_checks import PageTexts, check_pages
 
+import perikope as pk
+from perikope.core.errors import InputWarning
 from perikope.formats._extraction.blocks import Unreadable
 from perikope.formats._extraction.pdf import read_pdf
 from tests.support.pdfs import Text, paragraph, pdf, scanned, turned
@@ -63,13 +65,16 @@ def test_oblique_text_is_read_only_if_there_is_no_other():
     assert "Confidential" in " ".join(text for _, text, _ in blocks_of(pdf([mark])))
 
 
-def test_pages_that_have_only_pictures_are_named():
+def test_pages_that_have_only_pictures_are_named(tmp_path):
     whole = pypdfium2.PdfDocument(pdf([UPRIGHT, [], UPRIGHT]))
     whole.import_pages(pypdfium2.PdfDocument(scanned()))
     stored = io.BytesIO()
     whole.save(stored)
     # The second page is blank, so that nothing is lost.
     assert read_pdf(stored.getvalue()).metadata["pages_without_text"] == [4]
+    (tmp_path / "a.pdf").write_bytes(stored.getvalue())
+    with pytest.warns(InputWarning, match=r"a\.pdf: 1 of 4 pages has no text, as if scanned \(p\. 4\); the rest is read"):
+        assert list(pk.read(tmp_path / "a.pdf"))
     assert "pages_without_text" not in read_pdf(pdf([UPRIGHT])).metadata
     with pytest.raises(Unreadable, match="scanned"):
         read_pdf(scanned())
