@@ -19,8 +19,8 @@ from perikope.formats._extraction.package import (
     LONGEST_REPEATED,
     MOST_COLUMNS,
     Element,
-    Names,
     Package,
+    TagNames,
     attribute,
     block_of,
     described,
@@ -65,7 +65,7 @@ def read_docx(data: bytes) -> Extracted:
     parts = _Parts(Package(data))
     body = parts.body()
     title, language, metadata = _properties(parts)
-    title, blocks = finished(title, _BodyReader(parts).read(body))
+    title, blocks = finished(title, _DocxBody(parts).read(body))
     return Extracted(blocks, title, language, metadata)
 
 
@@ -74,7 +74,7 @@ class _Parts:
 
     def __init__(self, package: Package) -> None:
         self._package = package
-        self.names = Names(_SPACES)
+        self.names = TagNames(_SPACES)
         relations = self._relations("_rels/.rels", "")
         self._main = relations.get("officeDocument", "word/document.xml")
         self._core = relations.get("core-properties", "docProps/core.xml")
@@ -144,7 +144,7 @@ class _Style:
     list: str
 
 
-class _Styles:
+class _DocxStyles:
     """The styles of paragraphs. A style inherits what it does not say from the style that it is based on."""
 
     def __init__(self, parts: _Parts) -> None:
@@ -206,12 +206,12 @@ def _list(element: Element | None, parts: _Parts) -> str:
     return attribute(parts.child(element, "w:numId"), "val")
 
 
-class _BodyReader:
+class _DocxBody:
     """Turns the elements of a body into blocks."""
 
     def __init__(self, parts: _Parts) -> None:
         self._parts, self._names = parts, parts.names
-        self._styles = _Styles(parts)
+        self._styles = _DocxStyles(parts)
         self._blocks: list[FileBlock] = []
         self._later: list[Element] = []
         self._read_notes: set[tuple[str, str]] = set()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perikope.formats._extraction.package import Element, Names, attribute, closed
+from perikope.formats._extraction.package import Element, TagNames, attribute, closed
 
 
-def formula_text(element: Element, names: Names) -> str:
+def formula_text(element: Element, names: TagNames) -> str:
     """The text of a formula. What is deleted is left out."""
     parts: dict[str, str] = {}
     texts: list[str] = []

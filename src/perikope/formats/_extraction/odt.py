@@ -16,8 +16,8 @@ from perikope.formats._extraction.package import (
     LONGEST_REPEATED,
     MOST_COLUMNS,
     Element,
-    Names,
     Package,
+    TagNames,
     attribute,
     block_of,
     closed,
@@ -51,7 +51,7 @@ _MOST_SPACES = 1000
 
 def read_odt(data: bytes) -> Extracted:
     """The blocks of an OpenDocument text."""
-    package, names = Package(data), Names(_SPACES)
+    package, names = Package(data), TagNames(_SPACES)
     manifest = package.part("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
         raise Unreadable("is encrypted; save it without a password")
@@ -60,16 +60,16 @@ def read_odt(data: bytes) -> Extracted:
     if body is None:
         raise Unreadable("has no text of an OpenDocument file; open it in its program and save it again")
     title, language, metadata = _properties(package, names)
-    styles = _Styles([part for part in (package.xml("styles.xml"), root) if part is not None], names)
-    title, blocks = finished(title, _BodyReader(package, names, styles).read(body))
+    styles = _OdtStyles([part for part in (package.xml("styles.xml"), root) if part is not None], names)
+    title, blocks = finished(title, _OdtBody(package, names, styles).read(body))
     return Extracted(blocks, title, language, metadata)
 
 
-def _first(element: Element | None, name: str, names: Names) -> Element | None:
+def _first(element: Element | None, name: str, names: TagNames) -> Element | None:
     return None if element is None else next((child for child in element if names(child) == name), None)
 
 
-def _properties(package: Package, names: Names) -> tuple[str, str, dict[str, object]]:
+def _properties(package: Package, names: TagNames) -> tuple[str, str, dict[str, object]]:
     """The title, the language and the metadata that a file states."""
     element = _first(package.xml("meta.xml"), "office:meta", names)
     stated: dict[str, list[str]] = {}
@@ -89,10 +89,10 @@ def _properties(package: Package, names: Names) -> tuple[str, str, dict[str, obj
     return one.get("dc:title", ""), one.get("dc:language", ""), metadata
 
 
-class _Styles:
+class _OdtStyles:
     """The names of the styles of paragraphs, with the styles that they inherit from."""
 
-    def __init__(self, roots: list[Element], names: Names) -> None:
+    def __init__(self, roots: list[Element], names: TagNames) -> None:
         self._parents: dict[str, str] = {}
         for root in roots:
             for part in root:
@@ -118,10 +118,10 @@ class _Styles:
         return next((kind for style in chain if (kind := kind_of(style))), "")
 
 
-class _BodyReader:
+class _OdtBody:
     """Turns the elements of a body into blocks."""
 
-    def __init__(self, package: Package, names: Names, styles: _Styles) -> None:
+    def __init__(self, package: Package, names: TagNames, styles: _OdtStyles) -> None:
         self._package, self._names, self._styles = package, names, styles
         self._blocks: list[FileBlock] = []
         self._later: list[Element] = []

@@ -93,7 +93,7 @@ def _damaged(error: BaseException) -> str:
     return f"is damaged ({' '.join(str(error).split())[:100]}); open it in its program and save it again"
 
 
-class Names:
+class TagNames:
     """Short names of elements, such as `w:p`, whatever prefix the file uses."""
 
     def __init__(self, spaces: Mapping[str, Sequence[str]]) -> None:
