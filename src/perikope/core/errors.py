@@ -93,7 +93,7 @@ class ServerError(PerikopeError):
 
 
 class InputWarning(UserWarning):
-    """A file that was read, but perhaps not as its author meant. The message starts with the file and any known line."""
+    """A file that was read, but perhaps not as its author meant. The message starts with the file and a known line."""
 
     def __init__(self, message: str, *, path: object, line: int = 0) -> None:
         super().__init__(abridged(f"{path}:{line}: {message}" if line else f"{path}: {message}"))
