@@ -110,6 +110,8 @@ export interface Excerpt {
   end: number;
   /** The text of the excerpt. */
   text: string;
+  /** The citations of its first and last passage, such as `p. 3…p. 4` or `EP1130000B1 [0042]`; empty if there is none. Unlike that of a hit, it never begins with the id of the document, which stands above the excerpt. */
+  citation: string;
 }
 
 /** A node of an explanation: a labelled value, and the operation that computes it from its children. */
