@@ -22,6 +22,14 @@ for arguments in json.loads(sys.argv[1]):
     print(json.dumps([code, errors.getvalue()]), flush=True)
 """
 
+PLAN = """
+title = "Endless"
+measures = ["nDCG@10"]
+collection = { documents = ["d.md"] }
+topics = { file = "topics.jsonl", judgements = "qrels" }
+systems = [{ name = "passage", model = "bm25" }]
+"""
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and limits are those of Linux")
 
 
@@ -45,6 +53,7 @@ def commands(file: str, toml: str, index: str, topics: str, qrels: str, run: str
         "tuning": ["tune", index, file, qrels],
         "learning": ["learn", "tags", index, topics, file, "--name", "x"],
         "experiment": ["experiment", toml, "--out", f"{index}-out"],
+        "documents of an experiment": ["experiment", f"{index}.plan.toml", "--documents", file, "--out", f"{index}-out"],
     }
 
 
@@ -65,6 +74,7 @@ def test_an_endless_file_is_refused_in_one_line(tmp_path: Path, kind: str) -> No
     qrels.write_text("1 0 d.md#@1 1\n")
     run.write_text("1 Q0 d.md#@1 1 1.0 x\n")
     (tmp_path / "d.md").write_text("The pump.")
+    (tmp_path / "idx.plan.toml").write_text(PLAN)
     asked = commands(*map(str, (file, toml, index, topics, qrels, run)))
     if kind == "pipe":
         # Files of lines may be pipes, so that a shell can unpack them: perikope eval qrels <(zcat run.gz)

@@ -24,9 +24,11 @@ from perikope.core.arrays import Floats
 from perikope.core.errors import InputError, LockedError, UsageError
 from perikope.core.files import remove_temporaries, replacing, replacing_binary
 from perikope.core.locks import take_lock
-from perikope.core.reading import MAX_SAVED, read_limited, read_saved
+from perikope.core.reading import MAX_SAVED, check_readable, open_regular, read_limited, read_saved
 
 FOLDER = ".work"
+MAX_HASHED = 1 << 36
+"""The largest file of documents or runs that an experiment reads, in bytes."""
 
 
 @contextmanager
@@ -60,8 +62,9 @@ def digest(value: object) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of the bytes of a file."""
-    with open(path, "rb") as file:
+    """The SHA-256 of the bytes of a file. Raises `UnreadableFile` if it is a device, a pipe or larger than `MAX_HASHED`."""
+    check_readable(path, MAX_HASHED)
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
