@@ -22,7 +22,7 @@ from perikope.core.errors import IndexFormatError, InputError, UncommittedWarnin
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
-from perikope.index.duplicates import Duplicate
+from perikope.index.duplicates import DEFAULT_REPLACE, Duplicate
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
@@ -193,7 +193,7 @@ class IndexWriter:
         return len(self._deleted)
 
     def add(
-        self, documents: Iterable[Document], *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+        self, documents: Iterable[Document], *, replace: bool = DEFAULT_REPLACE, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
     ) -> None:
         """Add documents. They become visible with `commit`.
 
@@ -321,7 +321,7 @@ class IndexWriter:
         self,
         written: Sequence[WrittenSegment],
         *,
-        replace: bool = False,
+        replace: bool = DEFAULT_REPLACE,
         keeps: Keeps | None = None,
         on_duplicate: OnDuplicate | None = None,
     ) -> None:

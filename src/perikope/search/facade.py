@@ -19,7 +19,7 @@ from perikope.fetch.field_values import field_values
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
-from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, DuplicateWarning, check_duplicates
+from perikope.index.duplicates import DEFAULT_DUPLICATES, DEFAULT_REPLACE, Duplicate, DuplicateWarning, check_duplicates
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
@@ -169,7 +169,9 @@ class Index:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self.snapshot.manifest.fingerprint
 
-    def add(self, documents: Given | Iterable[Given], *, replace: bool = False, duplicates: str = DEFAULT_DUPLICATES) -> None:
+    def add(
+        self, documents: Given | Iterable[Given], *, replace: bool = DEFAULT_REPLACE, duplicates: str = DEFAULT_DUPLICATES
+    ) -> None:
         """Add documents, which become searchable with `commit`.
 
         A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
