@@ -193,7 +193,12 @@ class IndexWriter:
         return len(self._deleted)
 
     def add(
-        self, documents: Iterable[Document], *, replace: bool = DEFAULT_REPLACE, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+        self,
+        documents: Iterable[Document],
+        *,
+        replace: bool = DEFAULT_REPLACE,
+        keeps: Keeps | None = None,
+        on_duplicate: OnDuplicate | None = None,
     ) -> None:
         """Add documents. They become visible with `commit`.
 

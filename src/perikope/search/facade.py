@@ -169,9 +169,7 @@ class Index:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self.snapshot.manifest.fingerprint
 
-    def add(
-        self, documents: Given | Iterable[Given], *, replace: bool = DEFAULT_REPLACE, duplicates: str = DEFAULT_DUPLICATES
-    ) -> None:
+    def add(self, documents: Given | Iterable[Given], *, replace: bool = DEFAULT_REPLACE, duplicates: str = DEFAULT_DUPLICATES) -> None:
         """Add documents, which become searchable with `commit`.
 
         A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of

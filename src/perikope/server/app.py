@@ -112,7 +112,7 @@ class App:
 
     async def _answer(self, request: IncomingRequest, scope: Scope) -> Answer:
         request.check_head(self.settings.max_query)
-        self.gate.check_host(request.headers.get("host", ""))
+        self.gate.check_host(*request.hosts)
         request.origin = self.gate.check_origin(request.headers)
         if request.method == "OPTIONS" and request.origin:
             return Answer(204, b"", headers={"access-control-allow-methods": "GET, POST", "access-control-allow-headers": "content-type"})
@@ -280,7 +280,7 @@ class App:
         asked = {"path": request.path, "query": request.query[:LOGGED]}
         if route is not None and route.permission != WRITE:
             asked["body"] = request.kept[:LOGGED].decode("utf-8", "replace")
-        self.log.request(seconds, facts, asked)
+        self.log.request(seconds, request.scope, facts, asked)
 
 
 def _from_message(message: Message) -> Answer:

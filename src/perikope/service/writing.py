@@ -63,7 +63,7 @@ _EXAMPLE = {"documents": [{"id": "new.md", "title": "Pumps", "passages": ["A mag
 
 @operation("documents", AddRequest, Written, permission=WRITE, example=_EXAMPLE, methods=("POST",))
 def add(index: Index, given: GivenOptions) -> Written:
-    """Add documents, or with `replace` also replace documents. The answer is sent when they are on disk and can be found."""
+    """Add documents, and with `replace` replace documents. The answer is sent when they are on disk and found."""
     if not given.own.documents:
         raise UsageError("documents is empty; give at least one document")
     with warnings.catch_warnings(record=True) as caught:
