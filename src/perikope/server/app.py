@@ -24,6 +24,7 @@ from perikope.server.openapi import openapi_document
 from perikope.server.pool import ReaderPool
 from perikope.server.problems import PAGE_POLICY, SECURITY_HEADERS, Refusal
 from perikope.server.problems import TYPE as PROBLEM_TYPE
+from perikope.server.process_names import READER, SERVER, WRITER
 from perikope.server.protocol import ConnectionLimits
 from perikope.server.routes import MCP, PAGE, STATES, Route, find_route
 from perikope.server.served import ServedIndexes
@@ -77,7 +78,7 @@ class App:
         count("perikope_refused", "Requests that were refused because the queue was full.", lambda: {"": pool.counts.refused})
         count("perikope_process_killed", "Readers that were ended because a request took too long.", lambda: {"": pool.counts.killed})
         restarts = "Processes that ended and were replaced."
-        count("perikope_process_restarts", restarts, lambda: {"reader": pool.counts.restarts, "writer": writer.restarts}, "kind")
+        count("perikope_process_restarts", restarts, lambda: {READER: pool.counts.restarts, WRITER: writer.restarts}, "kind")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -255,8 +256,8 @@ class App:
         self.served.look()
         for name, index in self.served.by_name.items():
             metrics.commits.labels(name).set(index.commit)
-        pids = {"server": os.getpid(), **{f"reader {i}": pid for i, pid in enumerate(pool.pids)}}
-        metrics.observe_processes({**pids, "writer": self.writer.pid} if self.writer.pid else pids)
+        pids = {SERVER: os.getpid(), **{f"{READER} {number}": pid for number, pid in pool.pids.items()}}
+        metrics.observe_processes({**pids, WRITER: self.writer.pid} if self.writer.pid else pids)
         return metrics.text()
 
     def _observe(self, request: IncomingRequest, answer: Answer, seconds: float) -> None:
