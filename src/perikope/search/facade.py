@@ -18,7 +18,7 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.field_values import field_values
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, PendingCommit, create
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DEFAULT_REPLACE, Duplicate, DuplicateWarning, check_duplicates
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
@@ -248,6 +248,11 @@ class Index:
         if self._writer is not None:
             self._show(self._writer.commit())
             self.rollback()
+
+    @property
+    def pending_commit(self) -> PendingCommit | None:
+        """By what the next commit is recognised in the manifest; None if the index has not been changed."""
+        return None if self._writer is None else self._writer.pending
 
     def rollback(self) -> None:
         """Discard the changes since the last commit."""

@@ -72,8 +72,8 @@ class Writing:
         try:
             answers = [self._change(index, change, body) for change, body in zip(changes, bodies, strict=True)]
             if any(isinstance(answer, Written) for answer in answers):
-                if (writer := index._writer) is not None:
-                    known = {PREPARED: writer.snapshot.manifest.generation, "stamp": writer.stamp}
+                if (pending := index.pending_commit) is not None:
+                    known = {PREPARED: pending.generation, "stamp": pending.stamp}
                     on_prepared(_packed(_sent(answers, 0, 0), known))
                 index.commit()
         except Exception as error:
