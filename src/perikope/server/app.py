@@ -7,7 +7,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,7 +27,7 @@ from perikope.server.problems import TYPE as PROBLEM_TYPE
 from perikope.server.process_names import READER, SERVER, WRITER
 from perikope.server.protocol import ConnectionLimits
 from perikope.server.routes import MCP, PAGE, STATES, Route, find_route
-from perikope.server.served import ServedIndexes
+from perikope.server.served import DAMAGED, ServedIndex, ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
 from perikope.service.operations import READ, WRITE, load_operations
@@ -160,6 +160,7 @@ class App:
             "query": request.query,
         }
         facts, content = await self._unless_gone(self.pool.ask(meta, body, self.settings.timeout), request)
+        self._note(index, facts)
         answer = _from_message((facts, content))
         self.metrics.cached.labels("no").inc()
         self.metrics.observe_answer(facts, str(facts.get("model", "")))
@@ -190,7 +191,9 @@ class App:
         if index.documents is not None:
             raise Refusal(409, "this index is kept equal to a folder of files; change the files instead")
         meta = {"operation": route.operation, "method": request.method, "query": request.query}
-        answer = _from_message(await self.writer.ask(route.index, meta, body))
+        facts, content = await self.writer.ask(route.index, meta, body)
+        self._note(index, facts)
+        answer = _from_message((facts, content))
         index.look()
         return answer
 
@@ -203,7 +206,7 @@ class App:
             case "/health":
                 return Answer(200, b'{"status":"ok"}')
             case "/ready":
-                return self._ready()
+                return self._ready(authorization)
             case "/openapi.json":
                 return Answer(200, self._described(tuple(self.readable(authorization))))
             case "/metrics":
@@ -235,12 +238,17 @@ class App:
             self._openapi[names] = orjson.dumps(openapi_document(self.operations, names))
         return self._openapi[names]
 
-    def _ready(self) -> Answer:
+    def _note(self, index: ServedIndex, facts: Mapping[str, Any]) -> None:
+        if index.note(facts):
+            self.log.event("index damaged", index=index.name, file=facts[DAMAGED] or "see the event error")
+
+    def _ready(self, authorization: str) -> Answer:
         broken = [name for name, index in self.served.by_name.items() if not index.is_readable]
+        named = [name for name in broken if self.gate.may_read(authorization, name)]
         reasons = {
             "the server is shutting down": self.is_stopping,
             "the server is starting": self.is_starting,
-            "an index cannot be read": bool(broken),
+            f"{'these indexes' if named else 'an index'} cannot be read{': ' * bool(named)}{', '.join(named)}": bool(broken),
             "no process is ready": not self.pool.is_ready,
         }
         for reason, holds in reasons.items():
@@ -256,6 +264,7 @@ class App:
         self.served.look()
         for name, index in self.served.by_name.items():
             metrics.commits.labels(name).set(index.commit)
+            metrics.readable.labels(name).set(index.is_readable)
         pids = {SERVER: os.getpid(), **{f"{READER} {number}": pid for number, pid in pool.pids.items()}}
         metrics.observe_processes({**pids, WRITER: self.writer.pid} if self.writer.pid else pids)
         return metrics.text()
