@@ -463,6 +463,16 @@ export interface RankedDocument {
   source: string;
 }
 
+/** What the score of a passage is made of. */
+export interface ReasonsAnswer {
+  /** The score. */
+  score: number;
+  /** The parts that are not 0, largest first; negative ones by their size. */
+  parts: ScorePart[];
+  /** The explanation, if it was asked for; else null. */
+  tree: ExplainedNode | null;
+}
+
 /** What a score owes to one kind of text. */
 export interface ScorePart {
   /** `passage`, `titles` above it, `sections` around it, its `document`, `neighbors`, `references` or `other`. */
@@ -722,6 +732,8 @@ export interface Requests {
     recipe?: string;
     /** The name of the passage: document#passage, as in the hits of a search. */
     passage?: string;
+    /** Return the explanation too, as `explain` does. It is computed once for both. */
+    tree?: boolean;
   } & SearchOptions;
   /** A document with its titles and passages in reading order. */
   "document": {
@@ -837,7 +849,7 @@ export interface Answers {
   "search-many": BatchAnswer;
   "context": ContextAnswer;
   "explain": ExplainedNode;
-  "reasons": ScoreReasons;
+  "reasons": ReasonsAnswer;
   "document": DocumentView;
   "outline": DocumentTree;
   "passage": PassageView;
