@@ -336,8 +336,12 @@ export interface NeighbourPassage {
 export interface OriginalLines {
   /** The file as the index names it; in an archive, `archive.zip/member.xml`. */
   file: string;
+  /** `text`, `pdf`, or `other` for a file that is neither. Only a text has lines. */
+  kind: "text" | "pdf" | "other";
   /** The number of the line in which the passage begins, from 1; 0 if the passage was not found in the file. */
   line: number;
+  /** The number of the page on which the passage begins, from 1; 0 if the file has no pages. */
+  page: number;
   /** The number of the first line of `text`, from 1. */
   first_line: number;
   /** Lines of the file around the passage; the whole file if it is not long. */
@@ -346,6 +350,8 @@ export interface OriginalLines {
   lines: number;
   /** Whether the file has changed since it was indexed. */
   changed: boolean;
+  /** The bytes of a PDF in base64, if they were asked for; else empty. */
+  data: string;
 }
 
 /** A section of a document; the first node is the document itself. */
@@ -744,10 +750,12 @@ export interface Requests {
     /** Number of neighbouring passages on either side. */
     around?: number;
   };
-  /** The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals. */
+  /** The file that a passage was read from, as text or as a PDF. A server offers it if it serves files. */
   "original": {
     /** The name of the passage: document#passage, as in the hits of a search. */
     passage?: string;
+    /** If the file is a PDF, return its bytes too, in base64. */
+    pdf?: boolean;
   };
   /** The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1. */
   "landscape": {
