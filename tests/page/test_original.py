@@ -58,7 +58,7 @@ def test_a_hostile_file_is_text_only(visit, files, name):
 
 @pytest.fixture(scope="module")
 def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server over PDFs of 20 pages, one of them in an archive and one that has changed, and a file that is no text."""
+    """A server over PDFs of 20 pages, one in an archive and one that has changed, and a file that is no text."""
     pytest.importorskip("pypdfium2")
     folder = tmp_path_factory.mktemp("books")
     docs = folder / "docs"
@@ -90,7 +90,7 @@ def opened(page, link):
 
 
 def shown_page(page, number):
-    """The numbers of the page that Chromium's viewer of PDFs shows, and of all pages. Waits until the page is `number`."""
+    """The page that Chromium's viewer of PDFs shows, and the number of all. Waits until the page is `number`."""
     shown, end = [0, 0], time.monotonic() + PATIENCE / 1000
     while shown[0] != number and time.monotonic() < end:
         viewer = next((frame for frame in page.frames if frame.url.startswith("chrome-extension://")), None)

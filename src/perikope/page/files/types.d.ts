@@ -382,13 +382,7 @@ export interface OutlineNode {
 
 /** A passage or element of a document, with the passages around it. */
 export interface PassageView {
-  /** The id of the document. */
-  document: string;
-  /** The title of the document; empty if it has none. */
-  title: string;
-  /** The heading path: the titles from the document to the section of the text. */
-  path: string[];
-  /** The text. */
+  /** The text itself. */
   text: string;
   /** The first character of the text in the text of the document. */
   start: number;
@@ -396,8 +390,14 @@ export interface PassageView {
   end: number;
   /** The part of the document that the text is in, such as `claims`; empty if it is in no part. */
   part: string;
-  /** The tag of the passage in the source file, such as `p`; of several passages, the tag of the first. */
+  /** The tag of the text in the source file, such as `p`; of several passages, the tag of the first. */
   tag: string;
+  /** The id of the document. */
+  document: string;
+  /** The title of the document; empty if it has none. */
+  title: string;
+  /** The heading path: the titles from the document to the section of the text. */
+  path: string[];
   /** The language of the text, as a code such as `en`; `und` if it is not known. */
   language: string;
   /** The usual citation of the passage, such as `EP1130000B1 [0042]`; empty if the format has no citations. */
@@ -530,12 +530,6 @@ export interface ViewedBlock {
 
 /** A title, a passage, or a text that is neither, such as a list item that is not indexed as a passage. */
 export interface ViewedText {
-  /** `title`, `passage`, or `text` for a text that is neither. */
-  kind: "title" | "passage" | "text";
-  /** The id of the passage, or of the section that the title belongs to; empty if it has none. */
-  id: string;
-  /** The number of sections around the section that contains the text; 0 directly in the document. */
-  depth: number;
   /** The text itself. */
   text: string;
   /** The first character of the text in the text of the document. */
@@ -544,8 +538,14 @@ export interface ViewedText {
   end: number;
   /** The part of the document that the text is in, such as `claims`; empty if it is in no part. */
   part: string;
-  /** The tag of the text in the source file, such as `p`. */
+  /** The tag of the text in the source file, such as `p`; of several passages, the tag of the first. */
   tag: string;
+  /** `title`, `passage`, or `text` for a text that is neither. */
+  kind: "title" | "passage" | "text";
+  /** The id of the passage, or of the section that the title belongs to; empty if it has none. */
+  id: string;
+  /** The number of sections around the section that contains the text; 0 directly in the document. */
+  depth: number;
   /** The language of the text, as the source states it. */
   language: string;
   /** The usual citation, such as `[0042]`; empty if the format has no citations. */
