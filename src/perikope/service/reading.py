@@ -277,12 +277,13 @@ class OriginalRequest(Options):
     """A passage whose file is read."""
 
     passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    pdf: bool = option(False, Switch(), "If the file is a PDF, return its bytes too, in base64.")
 
 
 @operation("original", OriginalRequest, OriginalLines, example={"passage": PASSAGE}, methods=("GET",))
 def original(index: Index, given: GivenOptions) -> OriginalLines:
-    """The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals."""
-    return original_lines(index, given.own.passage, folder_of_originals())
+    """The file that a passage was read from, as text or as a PDF. A server offers it if it serves files."""
+    return original_lines(index, given.own.passage, folder_of_originals(), pdf=given.own.pdf)
 
 
 @dataclass(frozen=True, kw_only=True)
