@@ -43,7 +43,7 @@ _LEFT_OUT = ("comment", "export", "html", "latex")
 _FIELDS = {"author": "author", "date": "date", "keywords": "keywords", "description": "description"}
 
 
-@reader("org", suffixes=(".org",), whole=True)
+@reader("org", suffixes=(".org",), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """Org mode of Emacs; included files are not read."""
     yield source.finish(tree_of(source, _OrgReader(source.text().split("\n")).extracted()))
@@ -65,7 +65,9 @@ class _OrgReader:
         """The kind of paragraphs in the block around them."""
         ends = [number for number, line in enumerate(lines) if line.strip().lower() == ":end:"]
         self._last_end = ends[-1] if ends else -1
-        self._last_block_end = {line.strip()[6:].lower(): number for number, line in enumerate(lines) if line.strip()[:6].lower() == "#+end_"}
+        self._last_block_end = {
+            line.strip()[6:].lower(): number for number, line in enumerate(lines) if line.strip()[:6].lower() == "#+end_"
+        }
         self._states = re.compile(rf"(?:{'|'.join(map(re.escape, self._all_states()))})(?:[ \t]+|$)")
 
     def _all_states(self) -> list[str]:

@@ -214,9 +214,9 @@ def test_a_forked_process_does_not_use_the_processes_of_its_parent(folder):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
 def test_a_library_that_does_not_fit_into_the_memory_is_not_called_missing(tmp_path):
-    (tmp_path / "a.rtf").write_bytes((GOLDEN / "sources" / "files.manual.rtf").read_bytes())
+    (tmp_path / "a.pdf").write_bytes((GOLDEN / "sources" / "pdf.browser.pdf").read_bytes())
     process._PROCESSES.close()
     with pytest.raises(UnreadableFile) as raised:
-        list(pk.read(tmp_path / "a.rtf", limits=FileLimits(20.0, 60 << 20)))
+        list(pk.read(tmp_path / "a.pdf", limits=FileLimits(20.0, 60 << 20)))
     assert raised.value.reason == "needs more than 60 MB of memory to read; allow more (--file-memory)"
-    assert list(pk.read(tmp_path / "a.rtf", limits=FileLimits(20.0, 1 << 30)))
+    assert list(pk.read(tmp_path / "a.pdf", limits=FileLimits(20.0, 1 << 30)))

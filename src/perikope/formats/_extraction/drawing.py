@@ -130,7 +130,10 @@ class Drawings:
         for point in points:
             index, text = number(attribute(point, "idx")), " ".join((one.text or "").strip() for one in self._all(point, "c:v"))
             found[index] = f"{text} {found[index]}" if index in found else text
-        return found if points else {0: text for one in self._all(holder, "c:v") if (text := (one.text or "").strip())}
+        if points:
+            return found
+        text = " ".join((one.text or "").strip() for one in self._all(holder, "c:v"))
+        return {0: text} if text else {}
 
     def _diagram(self, root: Element | None) -> list[FileBlock]:
         """The points of a diagram with text, each before those that belong to it."""

@@ -1,4 +1,4 @@
-"""Office Open XML: how the parts of Word, PowerPoint and Excel files are found, and what the files say about themselves.
+"""Office Open XML: the parts of Word, PowerPoint and Excel files, and what the files say about themselves.
 
 A part names the parts that it uses in a file of relations beside it. Relations to other files are never followed.
 """

@@ -171,11 +171,9 @@ class Flow:
                 table.cells.append(text)
             if table.cells:
                 table.rows.append(table.cells)
-            if sum(map(len, table.rows)) == 1:
-                # A table of one cell is a frame around its content.
-                blocks = [block_of("p", table.rows[0][0])]
-            else:
-                blocks = table_of(table.rows, table.headers)
+            # A table of one cell is a frame around its content.
+            is_frame = sum(map(len, table.rows)) == 1
+            blocks = [block_of("p", table.rows[0][0])] if is_frame else table_of(table.rows, table.headers)
             if self._tables:
                 self._later += blocks
             else:

@@ -48,6 +48,10 @@ def main() -> None:
 
 def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
+        if request["kind"] == "documents":
+            from perikope.formats._extraction.documents import read_documents
+
+            return read_documents(request, data)
         return to_plain(_extract(request["kind"], data))
     except Unreadable as error:
         return {"unreadable": str(error)}

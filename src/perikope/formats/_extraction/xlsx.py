@@ -141,7 +141,7 @@ def _formats(parts: Parts, root: Element | None) -> list[NumberFormat]:
 
 
 def _tables(rows: list[Row]) -> list[FileBlock]:
-    """The blocks of the rows: lines with one cell above a table are paragraphs, and columns without text are left out."""
+    """The blocks of the rows: lines with one cell above a table are paragraphs; empty columns are left out."""
     used = sorted({column for row in rows for column in row})
     if len(used) == 1:
         return [block_of("p", row[used[0]]) for row in rows]

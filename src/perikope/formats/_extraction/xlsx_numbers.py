@@ -9,7 +9,9 @@ from functools import lru_cache
 
 _BUILTIN = {9: "0%", 10: "0.00%", **dict.fromkeys((14, 15, 16, 17, *range(27, 37), *range(50, 59)), "yyyy-mm-dd"),
             **dict.fromkeys((18, 19, 20, 21, 45, 46, 47), "hh:mm:ss"), 22: "yyyy-mm-dd hh:mm"}  # fmt: skip
-_TOKEN = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[([hms]+)\]|\[[^\]]*\]|_.|\*.|(AM/PM|A/P|am/pm|a/p)|([0#?.,/]+)|(.)', re.DOTALL)
+_TOKEN = re.compile(
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[([hms]+)\]|\[[^\]]*\]|_.|\*.|(AM/PM|A/P|am/pm|a/p)|([0#?.,/]+)|(.)', re.DOTALL
+)
 _LAST_DAY = 2_958_465
 """The last day that Excel can show: the end of the year 9999."""
 
