@@ -158,6 +158,19 @@ def by_polars(path: Path) -> str:
     return "\n".join(texts)
 
 
+def by_cells(path: Path) -> str:
+    """The cells of a notebook; those of text as pandoc reads Markdown."""
+    texts = []
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "cell.md"
+        notebook = json.loads(path.read_text("utf-8"))
+        for cell in notebook.get("cells") or [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]:
+            text = "".join(cell.get("source", cell.get("input", "")))
+            made.write_text(text, "utf-8")
+            texts.append(text if cell["cell_type"] == "code" else by_pandoc(made, "gfm"))
+    return "\n".join(texts)
+
+
 def by_csv(path: Path) -> str:
     """The fields of a table by the dialect that its suffix means."""
     text = path.read_text("utf-8-sig")
@@ -222,10 +235,19 @@ def _output(*command: str) -> bytes:
         raise NoWords(f"{command[0]} takes more than {SECONDS} seconds") from None
 
 
-_PANDOC = {".docx": "docx", ".odt": "odt", ".epub": "epub", ".rtf": "rtf", ".org": "org", ".rst": "rst", ".tex": "latex", ".ipynb": "ipynb"}
+_PANDOC = {
+    ".docx": "docx",
+    ".odt": "odt",
+    ".epub": "epub",
+    ".rtf": "rtf",
+    ".org": "org",
+    ".rst": "rst",
+    ".tex": "latex",
+}
 
 EXTRACTORS: dict[str, Callable[[Path], str]] = {
     **{suffix: partial(by_pandoc, reader=reader) for suffix, reader in _PANDOC.items()},
+    ".ipynb": by_cells,
     ".adoc": by_asciidoctor,
     ".asciidoc": by_asciidoctor,
     ".pptx": by_pptx,
