@@ -126,7 +126,8 @@ def texts_of(document: Document) -> Iterator[str]:
 
 
 def _row(name: str, found: Sequence[Comparison], unread: int) -> tuple[str, ...]:
-    words, missing, besides = (sum(values) for values in zip(*((one.words, one.missing.total(), one.besides.total()) for one in found)))
+    words = sum(one.words for one in found)
+    missing, besides = sum(one.missing.total() for one in found), sum(one.besides.total() for one in found)
     order = sum(one.order * one.words for one in found) / max(words, 1)
     return (
         name,

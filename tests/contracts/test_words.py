@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from benchmarks.words import compared, words_in, words_of
+
 from perikope.formats import FORMATS
 from tests.support.trees import GOLDEN
 

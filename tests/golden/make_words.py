@@ -1,16 +1,17 @@
 """Writes sources with much that readers lose, and the words of all files: `python -m tests.golden.make_words`.
 
 The words are those that other programs find (`benchmarks/word_sources.py`: pandoc, LibreOffice, python-pptx,
-openpyxl, asciidoctor, polars, pdftotext). They are kept in `tests/golden/words`, since the tests must not need these programs.
+openpyxl, asciidoctor, polars, pdftotext). They are kept in `tests/golden/words`, since the tests must not need
+these programs.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 from benchmarks.word_sources import EXTRACTORS, OTHERS, NoWords
 from benchmarks.words import words_in
+
 from tests.golden.make_files import SOURCES, _repack
 from tests.support.trees import GOLDEN
 
