@@ -13,6 +13,7 @@ python -m benchmarks serving INDEX TOPICS        throughput and latency of `peri
 python -m benchmarks page INDEX TOPICS           how fast the page is in a browser
 python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks pages               conditionalqa from PDF and from JSON Lines; `--pdf FILE …`: time per page
+python -m benchmarks words FOLDER        words of files beside those that pandoc, LibreOffice and others find
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -47,6 +48,7 @@ LARGE = (
     "zero_shot",
     "page",
     "pages",
+    "words",
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perikope.document.tree import Document, Place
-from perikope.text.analysis import language_code
+from perikope.text.languages import language_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
