@@ -26,7 +26,9 @@ def index(tmp_path):
 
 def matches_of(index, word, documents, units="passages"):
     numbers = np.array(documents)
-    return join(index.snapshot, Query(word, (f"en:{word}",), (1.0,)), Candidates(numbers, np.arange(numbers.size, dtype=float)), units=units)
+    return join(
+        index.snapshot, Query(word, (f"en:{word}",), (1.0,)), Candidates(numbers, np.arange(numbers.size, dtype=float)), units=units
+    )
 
 
 def equal(one, other):
