@@ -219,6 +219,9 @@ class Snapshot:
         """Open stores of vectors by name, each with what identifies the file of its manifest.
 
         `perikope.neural.models.open_store` adds them. They are released with the snapshot."""
+        self.derived: dict[str, Any] = {}
+        """What others have read from the snapshot and keep with it, by a name of theirs. Nothing in it refers to the
+        snapshot."""
         self.languages_of_text = frozenset(language for segment in self.segments for language in segment.columns.facts["languages"])
         """The languages in which there is text, or was before documents were deleted."""
         self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]

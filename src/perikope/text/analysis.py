@@ -104,6 +104,10 @@ def default_stopwords(language: str) -> frozenset[str]:
     return frozenset(fold(word) for word in file.read_text("utf-8").split()) if file.is_file() else frozenset()
 
 
+_MOST_KNOWN, _LONG_WORD = 1 << 14, 64
+"""The terms of at most this many words per language are remembered, of words with at most this many characters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Analyzer:
     """Turns words into terms. An index records the settings of its analyser, and queries are analysed with them.
@@ -119,6 +123,8 @@ class Analyzer:
     stemmer: Literal["snowball", "porter", "none"] = "snowball"
     stopwords: Literal["default", "none"] | tuple[str, ...] = "default"
     _rules: dict[str, Callable[[str], str | None]] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, dict[str, str | None]] = field(default_factory=dict, repr=False, compare=False)
+    """The terms of words that were asked for lately, by language. Words of queries come again."""
 
     def __post_init__(self) -> None:
         if self.stemmer not in STEMMERS:
@@ -139,10 +145,18 @@ class Analyzer:
 
     def term(self, word: str, language: str) -> str | None:
         """The term of a word in a language (a code such as `en`), or None for a stop word."""
+        known = self._known.setdefault(language, {})
+        if word in known:
+            return known[word]
         rule = self._rules.get(language)
         if rule is None:
             rule = self._rules[language] = self._make_rule(language)
-        return rule(word)
+        term = rule(word)
+        if len(word) <= _LONG_WORD:
+            if len(known) >= _MOST_KNOWN:
+                known = self._known[language] = {}
+            known[word] = term
+        return term
 
     def stopwords_of(self, language: str) -> frozenset[str]:
         """The stop words of a language, in the form of `fold`."""

@@ -139,7 +139,7 @@ class Model:
     @property
     def short(self) -> str:
         """The model with the parameters that differ from their defaults. `parse_model` returns an equal model."""
-        default = _bound(Call(self.definition.name)).parameters
+        default = _defaults(self.definition.name, MODELS.version)
         return str(Call(self.definition.name, {name: value for name, value in self.parameters.items() if value != default[name]}))
 
     def obstacle(self, snapshot: Snapshot) -> str:
@@ -223,6 +223,12 @@ def _name_of(function: Callable[..., object]) -> str:
 def _parsed(text: str, version: int) -> Model:
     """Parse a model, cached because every search passes the same text. `version` is the version of the registry."""
     return _bound(parse(text))
+
+
+@lru_cache(maxsize=256)
+def _defaults(name: str, version: int) -> Mapping[str, object]:
+    """The defaults of a model's parameters. For `version` see `_parsed`."""
+    return _bound(Call(name)).parameters
 
 
 def _bound(call: Call) -> Model:
