@@ -18,19 +18,9 @@ from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
 from perikope.index.reader import FoundTerms, Snapshot, TermTable
 from perikope.index.segments import Segment
-from perikope.kernels.accumulate import (
-    DAMAGED,
-    FULL,
-    SMALL,
-    WINDOW,
-    ContributionTables,
-    SegmentPostings,
-    WindowBuffers,
-    allowed_documents,
-    best_of_segment,
-    best_of_small_segment,
-    rare_frequencies,
-)
+from perikope.kernels.accumulate import DAMAGED, FULL, SMALL, best_of_segment, best_of_small_segment
+from perikope.kernels.contributions import rare_frequencies
+from perikope.kernels.fetch_inputs import WINDOW, ContributionTables, SegmentPostings, WindowBuffers, allowed_documents
 from perikope.kernels.order import best_first
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
