@@ -9,11 +9,9 @@ from perikope.kernels.contributions import FEW, contribution
 from perikope.kernels.fetch_inputs import BestDocuments, ContributionTables, SegmentPostings, WindowBuffers
 from perikope.kernels.jit import step
 from perikope.kernels.ordered import lower_bound, sort_pairs
+from perikope.kernels.seeking import seek
 from perikope.kernels.thresholds import BLOCK, SMALLEST, lowest_bit, reached
 from perikope.kernels.windows import SLACK, SPARSE, Terms, Window, postings_of
-
-_NEAR = 16
-"""Distance from the guessed place of a document in a list at which a search begins."""
 
 
 @step
@@ -150,7 +148,7 @@ def _look_up(
         wanted = chosen[i]
         # Documents are spread about evenly, so that most searches read one or two lines of memory.
         guess = max(first + wanted * (end - first) // window.size, posting)
-        posting = _seek(documents, posting, end, guess, wanted)
+        posting = seek(documents, posting, end, guess, wanted)
         if posting < end and documents[posting] == wanted:
             column = columns[wanted]
             values[i] += contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
@@ -161,24 +159,6 @@ def _look_up(
             i = lower_bound(chosen, i, candidates, documents[posting])
         else:
             i += 1
-
-
-@step
-def _seek(documents: Unsigned16, at: int, end: int, guess: int, wanted: int) -> int:
-    """The first index from `at` on whose document is at least `wanted`, or `end`; fast if it is near `guess`.
-
-    `guess` must be at least `at` and below `end`.
-    """
-    step = _NEAR
-    if documents[guess] < wanted:
-        while guess + step < end and documents[guess + step] < wanted:
-            guess += step
-            step *= 2
-        return lower_bound(documents, guess, min(guess + step, end), wanted)
-    while guess - step >= at and documents[guess - step] >= wanted:
-        guess -= step
-        step *= 2
-    return lower_bound(documents, max(guess - step, at), guess, wanted)
 
 
 @step
