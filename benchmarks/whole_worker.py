@@ -23,7 +23,7 @@ from perikope.search.facade import Index
 from perikope.search.recipes import resolve_options
 from perikope.search.steps import search_for
 
-STEPS = ("options", "prepare", "candidates", "run", "10 hits read")
+STEPS = ("options", "prepare", "run", "10 hits read")
 K = 10
 
 
@@ -42,14 +42,12 @@ def search(folder: str, topics: str, model: str, queries: int) -> dict[str, Any]
         times.append(time.thread_time_ns())
         prepared = made.prepare(text)
         times.append(time.thread_time_ns())
-        fetched = made.candidates(prepared)
-        times.append(time.thread_time_ns())
         results = made.run(prepared)
         times.append(time.thread_time_ns())
         hits = list(results)
         times.append(time.thread_time_ns())
         rows.append((np.diff(times) / 1e6).tolist())
-        del made, prepared, fetched, results, hits
+        del made, prepared, results, hits
     return {"rows": rows, "faults": (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / len(texts)}
 
 
