@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,9 @@ class EncodeOptions:
     """Program that computes token vectors: `torch` (default), `onnx` or `onnx-int8`; see `Encoder.load`."""
     workers: int = 1
     """Number of processes with one thread each that encode on a CPU; 1 encodes in this process, with all threads. More
-    of them need a main program that can be imported, as `multiprocessing` does."""
+    of them need a main program that can be imported, as `multiprocessing` does. As many threads compute clusters."""
+    clusters: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `ClusterOptions`, for stores with one vector per passage."""
 
 
 def encode_index(
@@ -99,6 +101,8 @@ def encode_index(
             facts={**_made_by(options, old), **facts},
             on_document=on_document,
             on_pending=on_pending,
+            clusters=options.clusters,
+            threads=options.workers,
         )
 
 
