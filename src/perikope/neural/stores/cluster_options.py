@@ -30,7 +30,7 @@ class ClusterOptions(Options):
         metavar="N",
     )
     cluster_share: float = option(
-        0.05,
+        0.1,
         Real(Range(0, 1, low_open=True)),
         "Share of the clusters that a search reads, those nearest to the query.",
         metavar="X",

@@ -14,7 +14,7 @@ from perikope.core.errors import UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.defaults import DEFAULT, DIMENSION
-from perikope.neural.encoder import SETTINGS
+from perikope.neural.encoder_settings import SETTINGS
 from perikope.neural.models import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS, encoder_folder
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
 from perikope.neural.sentence_folders import MODULES
