@@ -6,8 +6,9 @@ searched; all vectors batch by batch (`all`); and by clusters, with several shar
 whose documents and scores must be those of `by document`.
 
 Vectors are made from a mixture (`clustered`: 2,000 centres, noise with a falling spectrum), or from real ones (`real`):
-the given stores have vectors of passages, and a made one is the normalised sum of a random passage and a random share of
-another. Queries are made in the same way, or encoded from the given topics. CPU time is that of the process.
+the given stores have vectors of passages, and a made one is the normalised sum of a random passage and a random share
+of another. A query is of the same mixture, or the sum of a real passage and half of another. CPU time is that of the
+process.
 """
 
 from __future__ import annotations
