@@ -25,7 +25,7 @@ class ClusterOptions(Options):
     )
     clusters: int = option(
         0,
-        Whole(Range(0, 1 << 20)),
+        Whole(Range(0, 1_000_000)),
         "Number of clusters; 0 for four times the square root of the number of passages.",
         metavar="N",
     )
