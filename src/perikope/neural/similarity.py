@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from perikope.core.errors import MissingExtra
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError as missing:
+    raise MissingExtra(missing.name or "torch", "neural") from None
 
 
 def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
