@@ -3,7 +3,7 @@
 python -m benchmarks                     startup, search, build, fetch, filters and browse
 python -m benchmarks startup search      these only
 python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`,
-                                         `patents`, `formats`, `neural`
+                                         `patents`, `formats`, `neural`, `nearest`
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks whole --before PYTHON       a whole search on several segments, a first search and a whole run
@@ -38,6 +38,7 @@ LARGE = (
     "patents",
     "formats",
     "neural",
+    "nearest",
     "compare",
     "whole",
     "cost",
