@@ -46,7 +46,10 @@ class Run(NamedTuple):
 
 
 class _Special(str):
-    """A piece of a run that is no text of the file. Instances are compared by identity, since a file may hold the same characters."""
+    """A piece of a run that is no text of the file.
+
+    Instances are compared by identity, because a file may hold the same characters.
+    """
 
     __slots__ = ()
 
@@ -166,7 +169,7 @@ class Inline:
         return run
 
     def collapse(self) -> tuple[list[str], list[int]]:
-        """The pieces with collapsed white space, and the length of the text before each piece and after the last one."""
+        """The pieces with collapsed white space, and the length of the text before each piece and after the last."""
         written: list[str] = []
         length, after_space, lengths = 0, True, [0]
         for piece in self.pieces:
