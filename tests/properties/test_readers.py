@@ -195,22 +195,6 @@ def test_a_spread_xpath_finds_nothing_beyond_what_it_finds_at_the_root(described
             assert element in holding or not elements(path, element)
 
 
-@given(TREES)
-def test_a_local_xpath_finds_at_the_root_what_it_finds_in_all_elements(described: tuple[str, str, list]) -> None:  # type: ignore[type-arg]
-    root = tree(described)
-    for text in ("descendant-or-self::a", "descendant-or-self::*[self::a or self::b][@k='xy']"):
-        path = Path(text)
-        assert path.is_local
-        found = elements(path, root)
-        for element in root.iter():
-            assert elements(path, element) == [inner for inner in found if element is inner or element in inner.iterancestors()]
-
-
-def test_xpaths_that_look_around_or_leave_out_the_element_are_not_local() -> None:
-    texts = (".//a", "descendant::a", "descendant-or-self::a/b", "descendant-or-self::a[1]", "descendant-or-self::a[..]", "a", ".")
-    assert not any(Path(text).is_local for text in texts)
-
-
 def test_xpaths_whose_result_depends_on_positions_or_other_places_are_not_spread() -> None:
     texts = (".//a[1]", "a", "//a", "../a", "descendant::a[last()]", ".//a | .//b", ".//a/..", ".//a[following-sibling::b]", "id('x')")
     assert not any(Path(text).is_spread for text in texts)

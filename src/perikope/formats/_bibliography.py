@@ -97,16 +97,9 @@ def bibliography(keys: PatentKeys, root: Element) -> Bibliography:
 def publications(keys: PatentKeys, fields: Sequence[NumberField], element: Element) -> Iterator[PatentNumber]:
     """Yield the numbers of publications that the fields find in an element, in normal form."""
     for numbers in fields:
-        for found in elements(numbers.path, element):
-            yield from publications_of(keys, (numbers, found))
-
-
-def publications_of(keys: PatentKeys, found: tuple[NumberField, Element]) -> Iterator[PatentNumber]:
-    """Yield the numbers of publications in an element that the path of a field has found, in normal form."""
-    numbers, element = found
-    for parts in numbers.values_of(element):
-        if number := _in_words(parts) if numbers.words else _publication(keys, parts):
-            yield number
+        for parts in numbers.values(element):
+            if number := _in_words(parts) if numbers.words else _publication(keys, parts):
+                yield number
 
 
 def normal_codes(texts: Iterable[str]) -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from perikope.formats._contexts import TagContext
-from perikope.formats._inline import LINE, SEPARATOR, Inline, Run
+from perikope.formats._inline import Inline, Run
 from perikope.formats._profile import BLOCKS, LIFTED, SEMANTIC, Profile, Role, Rule
 from perikope.formats._xml import whole_text
 from perikope.formats._xpaths import Element, text_of
@@ -21,13 +19,8 @@ class Gathering:
     def __init__(self, profile: Profile, root: Element) -> None:
         self._profile, self._root = profile, root
         self._inline = Inline()
-        self._semantic = profile.semantic
         self._offset = 0
-        """The number of characters in the text nodes that were read.
-
-        It does not yet include the pieces of `_inline` from the number `_counted` on.
-        """
-        self._counted = 0
+        """The number of characters in the text nodes that were read."""
         self._keeps_blocks = self._keeps_space = self._in_cell = False
         self._lifted: list[tuple[Element, str, int]] = []
         """Blocks that were found inside passages, titles and labels, with their XPaths and offsets."""
@@ -47,28 +40,14 @@ class Gathering:
 
         `path` is its XPath, and `inside` has the rules of its children.
         """
-        keep = self._keeps_space
-        if len(element) == 0 and not keep:
+        if len(element) == 0 and not self._keeps_space:
             text = element.text or ""
             self._offset += len(text)
             return self._inline.alone(text)
-        self._counted = len(self._inline.pieces)
-        self._gather(element, inside, self._inline.keep if keep else self._inline.pieces.append)
-        self._count()
+        self._gather(element, inside)
         if self._lifted_here:
             self._settle_lifted(element, path)
-        return self._inline.take(keep=keep)
-
-    def _count(self) -> None:
-        """Move `_offset` behind the text that was gathered since the last call."""
-        pieces = self._inline.pieces
-        self._offset += sum(map(len, pieces[self._counted :] if self._counted else pieces))
-        self._counted = len(pieces)
-
-    def _write(self, text: str) -> None:
-        """Add characters that are no text of the file."""
-        self._inline.text(text)
-        self._offset -= len(text)
+        return self._inline.take(keep=self._keeps_space)
 
     def _settle_lifted(self, element: Element, path: str) -> None:
         """Move the blocks of `_lifted_here` to `_lifted`, with their XPaths.
@@ -80,97 +59,82 @@ class Gathering:
         self._lifted += [(block, paths[block], offset) for block, offset in self._lifted_here]
         self._lifted_here = []
 
-    def _gather(self, element: Element, context: TagContext, add: Callable[[str], None]) -> None:
-        """Collect the text and marks inside an element: its text, its children and their tails.
-
-        `add` adds text to the run: `Inline.keep` if white space is kept, else it appends to `Inline.pieces`, which is
-        the same as `Inline.text`.
-        """
-        if text := element.text:
-            add(text)
-        inline, semantic = self._inline, self._semantic
-        pieces, marks = inline.pieces, inline.marks
+    def _gather(self, element: Element, context: TagContext) -> None:
+        """Collect the text and marks inside an element: its text, its children and their tails."""
+        inline, text, keep = self._inline, element.text, self._keeps_space
+        if text:
+            inline.text(text, keep)
+            self._offset += len(text)
+        if len(element) == 0:
+            return
+        semantic = self._profile.semantic
         for child in element:
             rule, inside = context[child.tag]
             if semantic and child.get(semantic) is not None:
                 rule = SEMANTIC
             role = rule.role
-            if role is MARK and not rule.refers_by:
-                if len(child):
-                    inline.open(rule.mark)
-                    self._gather(child, inside, add)
-                    inline.close()
-                elif text := child.text:
-                    first = len(pieces)
-                    add(text)
-                    marks.append((rule.mark, first, first + 1))
-            elif role is None:
-                self._gather(child, inside, add)
-            elif role is CELL and len(child) == 0:
+            if role is MARK and len(child) == 0 and not rule.refers_by:
+                # Most marks are leaves.
                 if text := child.text:
-                    if not text.isspace():
-                        self._separate()
-                    add(text)
+                    inline.marked(rule.mark, text, keep)
+                    self._offset += len(text)
+            elif role is None:
+                self._gather(child, inside)
             else:
-                self._inside(child, rule, inside, add)
+                self._inside(child, rule, inside)
             if tail := child.tail:
-                add(tail)
+                inline.text(tail, keep)
+                self._offset += len(tail)
 
-    def _inside(self, element: Element, rule: Rule, inside: TagContext, add: Callable[[str], None]) -> None:
-        """Collect the text and marks of an element inside a passage, as its rule says; `add` is that of `_gather`."""
+    def _inside(self, element: Element, rule: Rule, inside: TagContext) -> None:
+        """Collect the text and marks of an element inside a passage, as its rule says."""
         inline, role = self._inline, rule.role
         if role is CELL:
             # A bar is written only before cells with text: an empty cell has nothing to find.
             if has_text(element):
-                self._separate()
+                inline.separate()
             around, self._in_cell = self._in_cell, True
-            self._gather(element, inside, add)
+            self._gather(element, inside)
             self._in_cell = around
         elif role is MARK or role is SEMANTIC_ROLE:
             inline.open(rule.mark if role is MARK else str(element.tag))
             if rule.refers_by:
                 self._refer(element, rule)
-            self._gather(element, inside, add)
+            self._gather(element, inside)
             inline.close()
         elif role is BREAK:
             self._gap()
-            self._gather(element, inside, add)
+            self._gather(element, inside)
         elif role is SKIPPED:
             self._offset += length_of(element)
         elif role in LIFTED and not self._keeps_blocks:
-            self._count()
             self._lifted_here.append((element, self._offset))
             self._offset += length_of(element)
-            self._write(" ")
+            inline.text(" ")
         elif role in BLOCKS:
             if self._keeps_blocks and (id := self.held_id(element, rule)):
                 self._held.append(id)
             self._gap()
-            self._gather(element, inside, add)
+            self._gather(element, inside)
             self._gap()
         else:
-            self._gather(element, inside, add)
+            self._gather(element, inside)
             if role is not None:  # a label or a name
-                self._write(" ")
+                inline.text(" ")
 
     def _gap(self) -> None:
         """Begin a new line; inside a table cell write a space, because a row is one line."""
         if self._in_cell:
-            self._write(" ")
+            self._inline.text(" ")
         else:
             self._inline.line()
-            self._offset -= len(LINE)
-
-    def _separate(self) -> None:
-        self._inline.separate()
-        self._offset -= len(SEPARATOR)
 
     def _refer(self, element: Element, rule: Rule) -> None:
         targets = [target.removeprefix("#") for target in (element.get(rule.refers_by) or "").split()]
         for target in targets:
             self._inline.refer(target)
         if rule.filled and targets and not has_text(element):
-            self._write(", ".join(map(self._name_of, targets)))
+            self._inline.text(", ".join(map(self._name_of, targets)))
 
     def _name_of(self, id: str) -> str:
         """The text of an empty reference to an id: the title of the element with this id, else the id."""

@@ -48,13 +48,9 @@ class NumberField:
 
         If an element holds several numbers, the second country, kind and date belong to the second number, and so on.
         """
-        return [parts for element in elements(self.path, root) for parts in self.values_of(element)]
-
-    def values_of(self, element: Element) -> list[Parts]:
-        """The parts of each number in an element that `path` has found; see `values`."""
         if self.words:
-            return [(*parts, "") for parts in cited_patents(text_of(element))]
-        return self._in(element)
+            return [(*parts, "") for element in elements(self.path, root) for parts in cited_patents(text_of(element))]
+        return [parts for element in elements(self.path, root) for parts in self._in(element)]
 
     def _in(self, element: Element) -> list[Parts]:
         results = [[text_of(item) if isinstance(item, etree._Element) else item for item in items(path, element)] for path in self.parts]

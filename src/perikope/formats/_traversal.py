@@ -391,9 +391,7 @@ class _Traversal(Gathering):
         """Collect an inline element that stands among blocks; it belongs to the loose text there."""
         around = self._around[-1]
         around.loose_from = around.loose_from or self._offset + 1
-        self._counted = len(self._inline.pieces)
-        self._inside(element, rule, inside, self._inline.pieces.append)
-        self._count()
+        self._inside(element, rule, inside)
         if self._lifted_here:
             self._settle_lifted(element, path)
 

@@ -70,9 +70,8 @@ _NOT_ALLOWED = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _PREFIX = re.compile(rb"""</?([A-Za-z_][A-Za-z0-9._-]*):|\s([A-Za-z_][A-Za-z0-9._-]*):[A-Za-z_][A-Za-z0-9._-]*\s*=\s*["']""")
 _DECLARES = re.compile(rb"\sxmlns:([A-Za-z_][A-Za-z0-9._-]*)\s*=")
 _TAG_NAME = re.compile(rb"<[^\s<>/!?]+")
-_DECLARED_PREFIX = re.compile(rb"xmlns:([^\s=<>&\"':/]+)\s*=")
-_FEW = 8
-"""The most prefixes that are searched one by one."""
+_WITH_PREFIX = re.compile(rb"<[^\s<>/:!?]+:")
+_WITH_DEFAULT = re.compile(rb"xmlns\s*=")
 _TEXT = etree.XPath("string()", smart_strings=False)
 _IN_NAMESPACE = etree.XPath("descendant-or-self::*[namespace-uri()]")
 _MARKS = (
@@ -425,25 +424,13 @@ def _parse(data: bytes, line: int, path: str) -> etree._Element:
                 raise
             data = mended
             root = etree.fromstring(data, _parser())
-        if b"xmlns" in data and _may_name_namespaces(data):
+        # Most documents declare namespaces for attributes only.
+        if b"xmlns" in data and (_WITH_DEFAULT.search(data) or _WITH_PREFIX.search(data)):
             for element in cast(list[etree._Element], _IN_NAMESPACE(root)):
                 element.tag = str(element.tag).rpartition("}")[2]
     except (etree.LxmlError, ValueError) as error:
         raise UnreadableFile(_reason(error, data), path=path, line=line - 1 + max(1, getattr(error, "lineno", 1) or 1)) from None
     return root
-
-
-def _may_name_namespaces(data: bytes) -> bool:
-    """Whether the name of a tag may have a namespace. Most documents declare namespaces for attributes only."""
-    declared = {b"xml"}
-    at = data.find(b"xmlns")
-    while at >= 0 and len(declared) <= _FEW:
-        match = _DECLARED_PREFIX.match(data, at)
-        if match is None:
-            return True
-        declared.add(match[1])
-        at = data.find(b"xmlns", match.end())
-    return len(declared) > _FEW or any(b"<%s:" % prefix in data for prefix in declared)
 
 
 def _parser() -> etree.XMLParser:

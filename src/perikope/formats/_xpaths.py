@@ -33,15 +33,12 @@ class Path(etree.XPath):
         self.attribute, self.child = (simple[1] or "", simple[2] or "") if simple else ("", "")
         self.is_spread = _SPREAD.fullmatch(path) is not None
         """Whether whatever it finds in an element it also finds in every element around it."""
-        self.is_local = _LOCAL.fullmatch(path) is not None
-        """Whether it finds an element, starting from this element and from every element around it."""
 
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _CONDITION = rf"(?:@{_NAME}(?:='[^']*')?|self::{_NAME})"
 _STEP = rf"(?:{_NAME}|\*)(?:\[{_CONDITION}(?: or {_CONDITION})*\])*"
 _SPREAD = re.compile(rf"(?:\.//|descendant(?:-or-self)?::){_STEP}(?:/{_STEP})*", re.ASCII)
-_LOCAL = re.compile(f"descendant-or-self::{_STEP}", re.ASCII)
 _SIMPLE = re.compile(rf"@({_NAME})|({_NAME})", re.ASCII)
 
 

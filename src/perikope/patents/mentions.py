@@ -56,10 +56,6 @@ _BEFORE = re.compile(
     r"|\brevendications?\s+(?:ci-dessus|qui\s+précèdent?|précédentes?)|\bprécédentes?\s+revendications?"
     r"|\breivindicaciones\s+(?:anteriores|precedentes)|\brivendicazion[ei]\s+precedent[ei]|\bvo(?:or|r)gaande\s+conclusies?"
 )
-_EARLIER = (
-    "prec", "préc", "previous", "foregoing", "above", "prior", "hereinbefore", "vorher", "voran", "vorstehend", "obig", "ci-dessus",
-    "anteriores", "gaande",
-)  # fmt: skip
 _PIECE = re.compile(rf"([0-9]{{1,3}})([a-z]?)(?![a-z])|(?<![0-9a-z'])({_LETTER})(?![a-z])")
 _RANGE = re.compile(r"\s*(?:[\u2010-\u2015-]|to|through|until|bis|à|jusqu'à|a|al|tot)\s*")
 _NAMED = re.compile(
@@ -125,8 +121,8 @@ def _mentioned(text: str, words: Sequence[str], before: int) -> Collection[tuple
                 mentioned[what, str(number)] = None
         else:
             mentioned.update(dict.fromkeys((what, which) for which in _listed(numbers)))
-    # Each alternative of `_BEFORE` contains one of `words`, and one of `_EARLIER`.
-    if before and words and any(word in text for word in _EARLIER) and _BEFORE.search(text):
+    # Each alternative of `_BEFORE` contains one of these words.
+    if before and words and _BEFORE.search(text):
         mentioned.update(dict.fromkeys(("claim", str(number)) for number in range(1, before)))
     return mentioned
 

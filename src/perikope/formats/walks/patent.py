@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from perikope.document.tree import Place
-from perikope.formats._bibliography import bibliography, publications_of
+from perikope.formats._bibliography import bibliography, publications
 from perikope.formats._claims import Claim, Line, cut_claims, numbered_claims
 from perikope.formats._inline import Run
-from perikope.formats._patent_keys import NumberField
 from perikope.formats._profile import Profile, Role
 from perikope.formats._source import language_or_nothing
 from perikope.formats._xml import whole_text
@@ -210,32 +209,14 @@ class PatentWalk(Walk):
         """Ids of the documents that are cited in the bibliographic data and in the text, each once."""
         cited = dict.fromkeys(front.cites)
         if self.keys.cites_in_text:
-            holders = list(dict.fromkeys(block.element for block in passages))
-            for parts in self._cited_in(holders):
-                cited.update((number.id, None) for number in publications_of(self.keys, parts))
+            paths = [field.path for field in self.keys.cites_in_text]
+            is_spread = all(isinstance(path, Path) and path.is_spread for path in paths)
+            citing = with_all_around(element for path in paths for element in elements(path, self.root)) if is_spread else None
+            for element in dict.fromkeys(block.element for block in passages if citing is None or block.element in citing):
+                cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
         # A patent cited without a kind is left out if one of its publications is cited too, or is this document.
         known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
         return [id for id in cited if id and id != front.id and id not in known]
-
-    def _cited_in(self, holders: Sequence[Element]) -> Iterator[tuple[NumberField, Element]]:
-        """Yield what the fields of `cites_in_text` find in some elements, as pairs of a field and an element."""
-        fields = self.keys.cites_in_text
-        if all(isinstance(field.path, Path) and field.path.is_local for field in fields):
-            # One search at the root finds what searches in all elements find.
-            inside: dict[Element, list[tuple[NumberField, Element]]] = {holder: [] for holder in holders}
-            for field in fields:
-                for found in elements(field.path, self.root):
-                    around: Element | None = found
-                    while around is not None:
-                        if around in inside:
-                            inside[around].append((field, found))
-                        around = around.getparent()
-            for holder in holders:
-                yield from inside[holder]
-        else:
-            for holder in holders:
-                for field in fields:
-                    yield from ((field, found) for found in elements(field.path, holder))
 
     # Replacements of elements.
 
@@ -292,10 +273,7 @@ def _tagged_levels(attribute: str, profile: Profile, root: Element) -> Mapping[s
 
 def _named_by(element: Element) -> Iterable[Thing]:
     """The figures or examples that the beginning of an element names."""
-    beginning = element.text or ""
-    if len(beginning) < _BEGINNING:
-        beginning = whole_text(element)
-    beginning = beginning[:_BEGINNING]
+    beginning = whole_text(element)[:_BEGINNING]
     return named_first(" ".join(beginning.split())) if may_name(beginning) else ()
 
 
