@@ -22,7 +22,7 @@ from tests.support.collections import index_of, plain_document
 DIMENSION, STORE = 16, "own"
 CENTRES = np.random.default_rng(1).normal(size=(9, DIMENSION))
 QUERIES = [f"query {number}" for number in range(12)]
-WITH_CLUSTERS = {"clusters_from": 50, "clusters": 30, "cluster_share": 0.1}
+WITH_CLUSTERS = {"clusters_from": 50, "clusters": 30, "cluster_share": 0.15}
 
 
 def vector_of(text):
