@@ -219,7 +219,8 @@ def test_a_passage_is_cited_and_kept(read, demo):
 
 def test_the_file_of_a_passage_is_shown_if_the_server_shows_files(visit, demo):
     page = reader(visit(demo)).page
-    found = {"file": "a.md", "line": 2, "first_line": 1, "text": "# A\nThe outer ring", "lines": 2, "changed": False}
+    found = {"file": "a.md", "kind": "text", "page": 0, "data": "", "line": 2, "first_line": 1, "text": "# A\nThe outer ring", "lines": 2}
+    found["changed"] = False
     page.route("**/original?*", lambda route: route.fulfill(json=found))
     page.goto(f"{demo.url}/?document=mc8-manual.md&passage=%4011")
     page.wait_for_selector(".current")

@@ -69,6 +69,21 @@ def test_a_repaired_index_is_ready_without_a_restart(folder: Path) -> None:
         assert _readable(server) == {"small": 1.0}
 
 
+def test_a_missing_file_is_named_and_the_index_is_ready_when_it_is_back(folder: Path, tmp_path: Path) -> None:
+    with LiveServer({"small": folder}) as server:
+        segment = min(folder.glob("segment-*"))
+        shutil.move(segment, tmp_path / "elsewhere")
+        server.app.pool.handler._open.clear()  # type: ignore[attr-defined]
+        check_problem(web.get(f"{server.url}/indexes/small/search?query=rotor"), 500)
+        check_problem(web.get(f"{server.url}/ready"), 503)
+        check_problem(web.get(f"{server.url}/ready"), 503)
+        assert [line["file"] for line in server.lines() if line["event"] == "index damaged"] == [str(segment)]
+        shutil.move(tmp_path / "elsewhere", segment)
+        assert web.get(f"{server.url}/ready").status_code == 200
+        assert web.get(f"{server.url}/indexes/small/search?query=rotor").status_code == 200
+        assert web.get(f"{server.url}/ready").status_code == 200
+
+
 def test_a_replaced_index_is_ready_without_a_restart(folder: Path, tmp_path: Path) -> None:
     with LiveServer({"small": folder}) as server:
         _found_damaged(server, folder)

@@ -78,8 +78,10 @@ class UnreadableFile(InputError):
 class IndexFormatError(PerikopeError):
     """A folder that is not an index, or an index that is damaged or of another version."""
 
-    file = ""
-    """The path of the damaged file, if it is known."""
+    def __init__(self, message: str, file: object = "") -> None:
+        super().__init__(message)
+        self.file = str(file)
+        """The path of the missing or damaged file, if it is known."""
 
 
 class LockedError(IndexFormatError):

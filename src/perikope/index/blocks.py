@@ -216,6 +216,4 @@ def damaged(path: Path, what: str) -> IndexFormatError:
 
     The message is the path followed by `what`, such as `is cut short`.
     """
-    error = IndexFormatError(f"{path} {what}: restore it from a copy or build the index again")
-    error.file = str(path)
-    return error
+    return IndexFormatError(f"{path} {what}: restore it from a copy or build the index again", path)

@@ -138,14 +138,14 @@ class ColumnFile(Mapping[str, Array]):
                     raise self.damaged("is cut short")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
-            raise MissingFileError(f"{path} is missing: restore it from a copy or build the index again") from None
+            raise MissingFileError(f"{path} is missing: restore it from a copy or build the index again", path) from None
         except OSError as error:
-            raise IndexFormatError(f"cannot open {path}: {error.strerror}") from None
+            raise IndexFormatError(f"cannot open {path}: {error.strerror}", path) from None
         magic, version = self._map[: len(MAGIC)], struct.unpack_from("<I", self._map, len(MAGIC))[0]
         if magic != MAGIC:
             raise self.damaged("is not a segment")
         if version != VERSION:
-            raise IndexFormatError(f"{path} has format version {version}, this program reads {VERSION}: build the index again")
+            raise IndexFormatError(f"{path} has format version {version}, this program reads {VERSION}: build the index again", path)
         offset, length, self.checksum, tail = _TAIL.unpack_from(self._map, self.size - _TAIL.size)
         if tail != MAGIC or offset + length + _TAIL.size != self.size:
             raise self.damaged("is cut short")

@@ -170,5 +170,5 @@ def _unpack(name: str, blocks: Strings, columns: ColumnFile, block: int) -> byte
             raise zstandard.ZstdError("the block and the index state different sizes")
         return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
-        place = f"{columns.path}: {name}"
-        raise IndexFormatError(f"{place} is damaged in block {block} ({error}): restore the index from a copy or build it again") from None
+        what = f"{columns.path}: {name} is damaged in block {block} ({error})"
+        raise IndexFormatError(f"{what}: restore the index from a copy or build it again", columns.path) from None

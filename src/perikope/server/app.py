@@ -240,7 +240,7 @@ class App:
 
     def _note(self, index: ServedIndex, facts: Mapping[str, Any]) -> None:
         if index.note(facts):
-            self.log.event("index damaged", index=index.name, file=facts[DAMAGED] or "see the event error")
+            self.log.event("index damaged", index=index.name, file=facts[DAMAGED] or "unknown")
 
     def _ready(self, authorization: str) -> Answer:
         broken = [name for name, index in self.served.by_name.items() if not index.is_readable]

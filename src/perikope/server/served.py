@@ -40,14 +40,17 @@ class ServedIndex:
     """The number of the last commit that could be read, as in answers."""
     _seen: tuple[int, ...] = ()
     _damaged: dict[str, dict[Path, tuple[int, ...]]] = field(default_factory=dict)
-    """The damaged files that processes have found, with their identities then. Those of "" are all files of the index,
-    one of which is damaged."""
+    """The damaged or missing files that processes have found, with their identities then. Those of "" are the folder
+    and all files of the index, one of which is damaged."""
 
     def note(self, facts: Mapping[str, Any]) -> bool:
         """Note what a process said with an answer. Returns whether it has found a damaged file that was not known."""
         if DAMAGED not in facts or facts[DAMAGED] in self._damaged:
             return False
-        files = [Path(facts[DAMAGED])] if facts[DAMAGED] else [path for path in self.folder.glob("*") if path.name != MANIFEST_FILE]
+        if facts[DAMAGED]:
+            files = [Path(facts[DAMAGED])]
+        else:  # the time of the folder changes when a file comes back
+            files = [self.folder, *(path for path in self.folder.glob("*") if path.name != MANIFEST_FILE)]
         self._damaged[facts[DAMAGED]] = {path: identity_of(path) for path in files}
         return True
 
@@ -55,7 +58,7 @@ class ServedIndex:
     def is_damaged(self) -> bool:
         """Whether files that were found damaged are still the same. If one has changed, the next request finds out."""
         for found, files in [*self._damaged.items()]:
-            if any(not identity or identity_of(path) != identity for path, identity in files.items()):
+            if any(identity_of(path) != identity for path, identity in files.items()):
                 del self._damaged[found]
         return bool(self._damaged)
 
@@ -64,6 +67,8 @@ class ServedIndex:
         seen = identity_of(self.folder / MANIFEST_FILE)
         if seen == self._seen:
             return False
+        if self._seen:
+            self._damaged.clear()  # the next request finds out what the new commit is like
         self._seen = seen
         self.generation += 1
         with contextlib.suppress(PerikopeError):
