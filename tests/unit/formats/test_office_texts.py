@@ -14,6 +14,7 @@ from perikope.formats._extraction import process
 from perikope.formats._extraction.blocks import Extracted, Unreadable
 from perikope.formats._extraction.docx import read_docx
 from perikope.formats._extraction.odt import read_odt
+from perikope.formats._extraction.pptx import read_pptx
 from tests.support.trees import GOLDEN
 
 OFFICE = "http://schemas.openxmlformats.org"
@@ -257,6 +258,24 @@ def test_word_notes_and_text_boxes_follow_their_paragraph_once():
 def test_word_of_the_strict_standard():
     content = f'<x:document xmlns:x="{STRICT}"><x:body><x:p><x:r><x:t>strict</x:t></x:r></x:p></x:body></x:document>'
     assert texts(read_docx(packed({"word/document.xml": content}))) == [("p", "strict")]
+
+
+def test_slides_keep_shapes_that_are_written_in_versions():
+    space = f'xmlns:p="{OFFICE}/presentationml/2006/main" xmlns:a="{OFFICE}/drawingml/2006/main"'
+    space += f' xmlns:r="{OFFICE}/officeDocument/2006/relationships" xmlns:mc="{OFFICE}/markup-compatibility/2006"'
+
+    def sp(text: str) -> str:
+        return f"<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+
+    versions = f'<mc:Choice Requires="a14">{sp("With a formula.")}</mc:Choice><mc:Fallback>{sp("As a picture.")}</mc:Fallback>'
+    shapes = f"{sp('Before.')}<p:grpSp><mc:AlternateContent>{versions}</mc:AlternateContent></p:grpSp>{sp('After.')}"
+    relation = f'<Relationship Id="r1" Type="{OFFICE}/relationships/slide" Target="slide1.xml"/>'
+    parts = {
+        "ppt/presentation.xml": f'<p:presentation {space}><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>',
+        "ppt/_rels/presentation.xml.rels": f'<Relationships xmlns="{OFFICE}/package/2006/relationships">{relation}</Relationships>',
+        "ppt/slide1.xml": f"<p:sld {space}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>",
+    }
+    assert [text for _, text in texts(read_pptx(packed(parts)))] == ["Before.", "With a formula.", "After."]
 
 
 def test_open_document_keeps_text_of_links_and_every_character():

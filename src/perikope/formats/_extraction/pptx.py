@@ -80,7 +80,8 @@ class _Shapes:
             elif name == "p:graphicFrame":
                 graphic = self._parts.child(child, "a:graphic")
                 yield from self._drawings.graphic(graphic) if graphic is not None else ()
-            elif name == "p:grpSp":
+            elif name in ("p:grpSp", "mc:Choice", "mc:Fallback"):
+                # A program writes versions of a shape if it contains a formula, for example.
                 yield from self._group(child)
 
     def _shape(self, shape: Element) -> Iterator[FileBlock]:
