@@ -6,7 +6,7 @@ of several segments would take as long as reading them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,15 +59,47 @@ _DAMAGE = {
 }
 
 
-def read_columns(
-    snapshot: Snapshot, terms: Integers, numbers: Integers, units: Units, tags: Collection[str] | None
-) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """The columns of `Matches` for some documents, by name, as `assemble` takes them, and the names of parts.
+Columns = dict[str, Array]
+"""Columns of `Matches` by name, as `assemble` takes them."""
 
-    `terms` has the number of each query term in each segment, or -1. `numbers` are those of the documents in the index,
-    in ascending order. For `units` and `tags` see `join`.
+
+def read_columns(
+    snapshot: Snapshot, terms: Sequence[str], numbers: Integers, units: Units, tags: Collection[str] | None
+) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of `Matches` for some documents, and the names of parts.
+
+    `terms` are those of the query. `numbers` are those of the documents in the index, in ascending order. For `units`
+    and `tags` see `join`.
     """
+    answers = [answer for _, answer in snapshot.ask_about(_columns_of_shard, numbers, terms, units, tags)]
+    return answers[0] if len(answers) == 1 else _of_shards(answers)
+
+
+def _of_shards(answers: Sequence[tuple[Columns, tuple[str, ...]]]) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of the documents of several shards, one shard after the other."""
+    number_of_part: dict[str, int] = {}
+    documents = sections = occurrences = 0
+    for columns, parts in answers:
+        number = np.array([number_of_part.setdefault(part, len(number_of_part)) for part in parts], np.int64)
+        columns["part_of_passage"] = number[columns["part_of_passage"]] if parts else columns["part_of_passage"]
+        parent = columns["parent_of_section"]
+        columns["parent_of_section"] = np.where(parent >= 0, parent + sections, parent)
+        columns["section_of_passage"] = columns["section_of_passage"] + sections
+        columns["end_occurrence_of_document"] = columns["end_occurrence_of_document"] + occurrences
+        for name in ("document_of_section", "document_of_passage"):
+            columns[name] = columns[name] + documents
+        documents += columns["length_of_document"].size
+        sections += columns["document_of_section"].size
+        occurrences += columns["term_of_occurrence"].size
+    return {name: np.concatenate([columns[name] for columns, _ in answers]) for name in answers[0][0]}, tuple(number_of_part)
+
+
+def _columns_of_shard(
+    snapshot: Snapshot, numbers: Integers, names: Sequence[str], units: Units, tags: Collection[str] | None
+) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of the documents of one shard."""
     keep_freed_memory()
+    terms = snapshot.numbers_of_terms(names)
     bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
     pieces = []
     for i, segment in enumerate(snapshot.segments):

@@ -291,7 +291,7 @@ def join(
     numbers, scores = candidates.documents[order], candidates.scores[order]
     single = query.ungrouped
     terms = snapshot.look_up(single.terms)
-    column, parts = read_columns(snapshot, terms.numbers, numbers, units, tags)
+    column, parts = read_columns(snapshot, single.terms, numbers, units, tags)
     statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
     matches = assemble(
         single,

@@ -141,6 +141,21 @@ def logical_of(kind: Array, tagged: Mask | None) -> Mask:
 
 def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
     """Read the spans of documents, given by their numbers in the index, which must be in ascending order."""
+    tags: dict[str, int] = {}
+    pieces = []
+    for _, (found, names) in snapshot.ask_about(_spans_of_shard, documents):
+        number = np.array([tags.setdefault(name, len(tags)) for name in names], np.int64)
+        pieces += found if not pieces else [{**piece, "tag": number[piece["tag"]]} for piece in found]
+    counts = [piece["count"] for piece in pieces]
+    first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
+    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
+    base = np.repeat(first[:-1], np.diff(first))
+    parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
+    return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+
+
+def _spans_of_shard(snapshot: Snapshot, documents: Integers) -> tuple[list[dict[str, Integers]], list[str]]:
+    """The columns of `read_spans` for the documents of each segment, and the names of tags by number."""
     bounds = np.searchsorted(documents, snapshot.first_document)
     tags: dict[str, int] = {}
     pieces = []
@@ -148,12 +163,7 @@ def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
         local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
         if local.size:
             pieces.append(read_spans(segment, local, tags))
-    counts = [piece.pop("count") for piece in pieces]
-    first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
-    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
-    base = np.repeat(first[:-1], np.diff(first))
-    parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
-    return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+    return pieces, list(tags)
 
 
 def _joined(pieces: list[Integers]) -> Integers:

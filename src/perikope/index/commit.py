@@ -28,6 +28,7 @@ from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.index.shards import check_writable
 from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder, encode_record
 from perikope.text.analysis import Analyzer, is_language, language_code
@@ -129,13 +130,25 @@ class IndexWriter:
 
     Closing discards changes that were not committed. A writer that is garbage-collected with such changes gives an
     `UncommittedWarning`. `memory` is the memory for adding documents in bytes, `wait` the
-    time to wait for the lock in seconds. Open segments of the snapshot `before` are not opened again.
+    time to wait for the lock in seconds. Open segments of the snapshot `before` are not opened again. `kept` is given
+    for a shard of a cluster: the names of files that the published cluster needs, which are never removed.
     """
 
-    def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0, before: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        wait: float = 0.0,
+        before: Snapshot | None = None,
+        kept: frozenset[str] | None = None,
+    ) -> None:
         self.folder = folder
         self.memory = memory
-        manifests.load(folder)
+        self._kept = kept or frozenset()
+        manifest = manifests.load(folder)
+        if kept is None:
+            check_writable(folder, manifest)
         self._failed = False
         self._process = os.getpid()
         self._lock = take_lock(folder, wait)
@@ -548,7 +561,7 @@ class IndexWriter:
         either of them may be the one on disk.
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
-        known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
+        known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry} | self._kept
         segments = [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
         return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 

@@ -49,6 +49,8 @@ class Segment:
         self.documents: int = facts["documents"]
         self.labels: list[str] = facts["labels"]
         self.parts: list[str] = [self.labels[number] for number in facts["parts"]]
+        self.languages: list[str] = facts["languages"]
+        """The languages in which there is text."""
         self.terms = self.columns.strings("terms")
         self.document_ids = self.columns.strings("document_ids")
         self.text_store = Store("text", self.columns, self.documents)
