@@ -238,10 +238,11 @@ def read_elements(
 
 def known_tags(snapshot: Snapshot) -> list[str]:
     """The tags of all spans of the index except marks, sorted."""
-    tags: set[str] = set()
-    for segment in snapshot.segments:
-        tags |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
-    return sorted(tags - {""})
+    return sorted(snapshot.ask_all(_tags_of_shard) - {""})
+
+
+def _tags_of_shard(snapshot: Snapshot) -> set[str]:
+    return {segment.labels[label] for segment in snapshot.segments for label in segment.remember(_tags_of_elements, "")}
 
 
 def _tags_of_elements(segment: Segment, _: str) -> list[int]:
@@ -254,21 +255,29 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
 
 def tags_of_passages(snapshot: Snapshot) -> list[str]:
     """The tags of all passages of the index, sorted. Passages without a tag have an empty one."""
+    return sorted(snapshot.ask_all(_tags_of_passages))
+
+
+def _tags_of_passages(snapshot: Snapshot) -> set[str]:
     tags: set[str] = set()
     for segment in snapshot.segments:
         labels = np.unique(segment["span.tag"][segment["span.kind"] == int(Kind.PASSAGE)]).tolist()
         if labels and labels[-1] >= len(segment.labels):
             raise segment.columns.damaged("has a damaged column (span.tag)")
         tags |= {segment.labels[label] for label in labels}
-    return sorted(tags)
+    return tags
+
+
+def _spans_of_document(segment: Segment, document: int) -> tuple[dict[str, Integers], dict[str, int]]:
+    tags: dict[str, int] = {}
+    return read_spans(segment, np.array([document]), tags), tags
 
 
 class DocumentOutline:
     """The tree of one document, to convert between the paths and the span numbers of its elements."""
 
     def __init__(self, segment: Segment, document: int) -> None:
-        tags: dict[str, int] = {}
-        column = read_spans(segment, np.array([document]), tags)
+        column, tags = segment.ask(_spans_of_document, document)
         self.first_token, self.end_token, self.kind = column["first_token"], column["end_token"], column["kind"]
         self._tag, self._parent, self._names = column["tag"], column["parent"], list(tags)
 

@@ -54,6 +54,11 @@ class RemoteSegment:
             raise AttributeError(name)
         return self._at((name,))
 
+    def span_namer(self, document: int) -> Callable[[int], str | None]:
+        """A function from the number of a span in the document to the id of the span, or to None if it has no id."""
+        names: dict[int, str] = self._value(("span_ids",), (document,))
+        return names.get
+
     def _at(self, path: tuple[str, ...]) -> Any:
         if path[-1] in _VALUES:
             return self._value(path, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -49,11 +49,12 @@ class Statistics:
     """
 
 
-Value = TypeVar("Value", int, float)
+Number = TypeVar("Number", int, float)
+Value = TypeVar("Value", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
-def of_terms(value: Value | Array, terms: Array) -> Value | Array:
+def of_terms(value: Number | Array, terms: Array) -> Number | Array:
     """A value of the whole collection, or the values at the given terms if there is one value per term."""
     return value[terms] if isinstance(value, np.ndarray) else value
 
@@ -240,6 +241,10 @@ class Snapshot:
 
     def _open_terms(self) -> TermCache:
         return TermCache(self.segments)
+
+    def ask_all(self, question: Callable[..., Iterable[Value]], *given: Any) -> set[Value]:
+        """Everything that the answers of the shards to a question contain; see `ask`."""
+        return {value for _, answer in self.ask(question, *given) for value in answer}
 
     def _count(self) -> tuple[frozenset[str], Counts]:
         """The languages of the text, and the counts of the collection."""
