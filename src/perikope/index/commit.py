@@ -217,22 +217,34 @@ class IndexWriter:
 
         After an error, none of the documents of this call is added. Documents of earlier calls still are.
         """
+        with self.adding(replace=replace, keeps=keeps, on_duplicate=on_duplicate) as take:
+            for document in documents:
+                take(document)
+
+    @contextlib.contextmanager
+    def adding(
+        self, *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+    ) -> Iterator[Callable[[Document], None]]:
+        """A context with a function that takes one document after the other, as a single call of `add` does."""
         self._check_usable()
         addition = _Addition(len(self._pending_sources), self._stored)
+
+        def take(document: Document) -> None:
+            if not isinstance(document, Document):
+                raise UsageError(
+                    f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
+                    "TreeBuilder, or dictionaries with the keys of JSON Lines"
+                )
+            record = encode_record(document)
+            if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
+                addition.waiting.append((document, record))
+                addition.characters += len(document.text)
+            if addition.characters >= WAITING_CHARACTERS:
+                self._begin_segment(addition)
+                self._store(addition)
+
         try:
-            for document in documents:
-                if not isinstance(document, Document):
-                    raise UsageError(
-                        f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
-                        "TreeBuilder, or dictionaries with the keys of JSON Lines"
-                    )
-                record = encode_record(document)
-                if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
-                    addition.waiting.append((document, record))
-                    addition.characters += len(document.text)
-                if addition.characters >= WAITING_CHARACTERS:
-                    self._begin_segment(addition)
-                    self._store(addition)
+            yield take
             self._store(addition)
         except BaseException:
             self._withdraw(addition)
@@ -404,6 +416,12 @@ class IndexWriter:
             if len(group) > 1 or any(segment.tombstones for segment in group):
                 self._merge(group)
         return self.snapshot
+
+    def keep_only(self, names: frozenset[str]) -> None:
+        """Keep these files and those of the last commit from now on, and remove others; see `kept`."""
+        self._kept = names
+        with contextlib.suppress(OSError, IndexFormatError):
+            self._remove_leftovers()
 
     def close(self) -> None:
         """Release the lock and discard changes that were not committed."""

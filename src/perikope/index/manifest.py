@@ -71,8 +71,13 @@ def load(folder: Path) -> Manifest:
         raise IndexFormatError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
+    return decoded(content, path)
+
+
+def decoded(content: dict[str, Any], path: Path) -> Manifest:
+    """The manifest with this content, which was read from a file. Raises an `IndexFormatError` as `load` does."""
     if (version := content.get("format")) not in (FORMAT, FORMAT_OF_CLUSTER):
-        raise IndexFormatError(f"{folder} has index format {version}, this program reads {FORMAT}: build the index again")
+        raise IndexFormatError(f"{path.parent} has index format {version}, this program reads {FORMAT}: build the index again")
     try:
         left_out = content.get("left_out", {})
         manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"], left_out)
