@@ -25,6 +25,7 @@ from perikope.document.tree import Document
 from perikope.formats import FileLimits, Source, sources_of
 from perikope.formats import files as find_files
 from perikope.index import manifest as manifests
+from perikope.index.commit import DEFAULT_MEMORY
 from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates
 from perikope.index.manifest import Manifest
 from perikope.index.reader import Snapshot
@@ -69,7 +70,7 @@ def build_cluster(folder: str, paths: Sequence[str], shards: int, options: Build
     return _build(Path(folder), read, shards, analyzer, options.language or "en", asked, options, report, batch)
 
 
-def cluster_from(index: str, folder: str, shards: int, *, memory: int = BuildOptions.memory, batch: int = BATCH) -> ClusterReport:
+def cluster_from(index: str, folder: str, shards: int, *, memory: int = DEFAULT_MEMORY, batch: int = BATCH) -> ClusterReport:
     """Make a cluster with the documents and learned tables of an index."""
     snapshot = Snapshot.open(Path(index))
     asked = {"index": str(Path(index).absolute()), "fingerprint": snapshot.manifest.fingerprint, "shards": shards}
@@ -104,7 +105,7 @@ def delete(folder: str, ids: Iterable[str], *, wait: float = 0.0) -> ClusterRepo
         return ClusterReport().counted(writer)
 
 
-def compact(folder: str, *, memory: int = BuildOptions.memory, wait: float = 0.0) -> ClusterReport:
+def compact(folder: str, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> ClusterReport:
     """Merge the segments of each shard of a cluster."""
     with ClusterWriter(Path(folder), memory=memory, wait=wait) as writer:
         writer.compact()
@@ -127,6 +128,20 @@ def _build(
         progress.save(folder, progress.state)
     create_shards(folder, progress.state)
     report.continued = progress.documents
+    try:
+        return _fill(folder, documents, progress, asked, options, report, batch)
+    except Exception:
+        # An error in the first batch leaves nothing, as in a build of an index. Later ones can be mended and continued.
+        if not progress.state.segments:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _fill(
+    folder: Path, documents: Iterable[Document], progress: _Progress, asked: dict[str, Any], options: BuildOptions,
+    report: ClusterReport, batch: int,
+) -> ClusterReport:  # fmt: skip
+    """Index the documents that the build has not committed yet, and publish the cluster."""
     with ClusterWriter(folder, progress.state, memory=options.memory, wait=options.wait) as writer:
         remaining = iter(documents)
         progress.check(islice(remaining, progress.documents))
@@ -136,14 +151,12 @@ def _build(
                     take(document)
                     progress.count(document)
             writer.commit(progress.save)
-        if writer.documents:
-            writer.commit()
-            files.remove_unless_held(folder / JOURNAL)
-            return report.counted(writer)
-    # The folder was made by this build.
-    shutil.rmtree(folder, ignore_errors=True)
-    problem = "; ".join(map(str, report.skipped[:3])) or "no documents found; check the path and --format"
-    raise InputError(problem, path=", ".join(asked.get("paths") or [asked["index"]]))
+        if not writer.documents:
+            problem = "; ".join(map(str, report.skipped[:3])) or "no documents found; check the path and --format"
+            raise InputError(problem, path=", ".join(asked.get("paths") or [asked["index"]]))
+        writer.commit()
+        files.remove_unless_held(folder / JOURNAL)
+        return report.counted(writer)
 
 
 @dataclass(slots=True)
