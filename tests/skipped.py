@@ -24,6 +24,7 @@ PARTS = (
     ("pyterrier", "the adapter for PyTerrier", ADAPTERS),
     ("ir_datasets", "documents and topics of ir_datasets", ADAPTERS),
     ("mcp", "assistants (Model Context Protocol)", ADAPTERS),
+    ("ray", "clusters on Ray", "pip install --editable '.[cluster]'"),
     ("torch", "neural models, encoders and cross-encoders", NEURAL),
     ("onnxruntime", "encoders in ONNX Runtime", NEURAL),
     ("sentence_transformers", "the comparison of encoders with Sentence Transformers", "pip install sentence-transformers"),

@@ -62,7 +62,9 @@ def described(draw):
     """Documents with metadata, so that filters and groups have something to read."""
     documents = draw(collections(min_size=1, max_size=9))
     years, kinds = st.integers(2000, 2005), st.sampled_from(["a", "b", ""])
-    return [replace(document, metadata={"year": draw(years), **({"kind": kind} if (kind := draw(kinds)) else {})}) for document in documents]
+    return [
+        replace(document, metadata={"year": draw(years), **({"kind": kind} if (kind := draw(kinds)) else {})}) for document in documents
+    ]
 
 
 def outcome(index: Index, query, options: dict, *, explains: bool = False) -> bytes:
@@ -80,7 +82,7 @@ some = settings(max_examples=max(4, scaled(40) // 3), deadline=None, phases=[Pha
 
 
 class Both:
-    """The same documents as a single index, as a cluster on this machine, and as a cluster that is asked by messages."""
+    """The same documents as an index, as a cluster on this machine, and as a cluster that is asked by messages."""
 
     def __init__(self, documents, shards, cuts=()):
         self.whole = index_of(documents)
@@ -129,12 +131,16 @@ def test_patent_queries_find_the_same_prior_art(tmp_path):
             for given in ({}, {"code_filter": False, "date_limit": False}, {"weighted": True, "fetch_words": 30}):
                 asked = [index.patent_query(family.members[0].id, **given) for index in (both.whole, *both.clusters.values())]
                 assert asked[1:] == asked[:1] * 2
-                expected, *others = [outcome(index, query, {}) for index, query in zip((both.whole, *both.clusters.values()), asked)]
+                indexes = (both.whole, *both.clusters.values())
+                expected, *others = [outcome(index, query, {}) for index, query in zip(indexes, asked, strict=True)]
                 assert others == [expected] * 2
 
 
 def test_everything_else_that_reads_documents_reads_them_from_their_shards():
-    documents = [structured_document(), *(plain_document(f"e{i}", f"Seal {i}", "A rotor turns.", "The seal holds the rotor.") for i in range(9))]
+    documents = [
+        structured_document(),
+        *(plain_document(f"e{i}", f"Seal {i}", "A rotor turns.", "The seal holds the rotor.") for i in range(9)),
+    ]
     with Both(documents, 4) as both:
         asked = {
             "view": lambda index: index.view("d1", query="rotor"),

@@ -1,4 +1,4 @@
-"""Clusters in this process, for tests. Whatever travels between coordinator and shards is pickled, as between machines."""
+"""Clusters in this process. Whatever travels between coordinator and shards is pickled, as between machines."""
 
 from __future__ import annotations
 

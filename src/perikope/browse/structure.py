@@ -142,7 +142,7 @@ def logical_of(kind: Array, tagged: Mask | None) -> Mask:
 def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
     """Read the spans of documents, given by their numbers in the index, which must be in ascending order."""
     tags: dict[str, int] = {}
-    pieces = []
+    pieces: list[dict[str, Integers]] = []
     for _, (found, names) in snapshot.ask_about(_spans_of_shard, documents):
         number = np.array([tags.setdefault(name, len(tags)) for name in names], np.int64)
         pieces += found if not pieces else [{**piece, "tag": number[piece["tag"]]} for piece in found]

@@ -171,6 +171,7 @@ def _no_documents(paths: Sequence[str], options: BuildOptions, skipped: Sequence
 
 
 def stopwords_of(given: str) -> str | tuple[str, ...]:
+    """The stop words that an option names: `default`, `none`, or the words of a file."""
     return given if given in ("default", "none") else read_stopwords(given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -24,6 +25,16 @@ wait_option = click.option(
     metavar="SECONDS",
     help="Seconds to wait if another process is changing the cluster.  [default: 0]",
 )
+address_option = click.option(
+    "--address",
+    default="auto",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address of the Ray cluster, as host:port; auto finds the local one.",
+)
+name_option = click.option(
+    "--name", default="default", show_default=True, metavar="NAME", help="Name of the started cluster, if there are several."
+)
 shards_option = click.option(
     "--shards", required=True, type=click.IntRange(1, 1000), metavar="N", help="Number of shards; it cannot be changed later."
 )
@@ -33,7 +44,9 @@ def reading_options(command: F) -> F:
     """Add the options that say how files are read."""
     options = (
         click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`."),
-        click.option("--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the cluster]"),
+        click.option(
+            "--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the cluster]"
+        ),
         click.option("--segment", default="markup", show_default=True, metavar="HOW", help="How passages are cut, as in `perikope index`."),
         click.option(
             "--duplicates",
@@ -154,6 +167,79 @@ def compact(cluster: str, memory: int, wait: float) -> int:
     from perikope.cluster.building import compact
 
     return _show(cluster, lambda: compact(cluster, memory=memory, wait=wait))
+
+
+@command.command(name="start")
+@click.argument("cluster", metavar="INDEX")
+@click.option(
+    "--replicas", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Number of replicas of each shard."
+)
+@address_option
+@name_option
+def start(cluster: str, replicas: int, address: str, name: str) -> int:
+    """Start the shards of a cluster as actors in a running Ray cluster.
+
+    All nodes must see the folder under the same path. The actors live until `perikope cluster stop`.
+
+    \b
+    Example:
+      perikope cluster start /shared/cluster --replicas 2 --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    started = on_ray.start(cluster, replicas=replicas, name=name)
+    shards = len(started.snapshot.manifest.shards)
+    click.echo(f"{printable(cluster)}: {count(shards, 'shard')} with {count(replicas, 'replica')} each, {len(started)} documents")
+    click.echo(f'search it: perikope cluster search {printable(cluster)} "your words" --address {address}')
+    return 0
+
+
+@command.command(name="search")
+@click.argument("cluster", metavar="INDEX")
+@click.argument("query", metavar="QUERY")
+@click.option("-k", "k", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Number of results.")
+@click.option("--model", default="best", show_default=True, metavar="MODEL", help="Model that ranks passages; see `perikope models`.")
+@address_option
+@name_option
+def search(cluster: str, query: str, k: int, model: str, address: str, name: str) -> int:
+    """Search a cluster that runs on Ray. Other options of a search are available from Python.
+
+    \b
+    Example:
+      perikope cluster search /shared/cluster "magnetic pump" --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    results = on_ray.find(cluster, name=name).search(query, k=k, model=model)
+    click.echo(repr(results))
+    return 0
+
+
+@command.command(name="stop")
+@address_option
+@name_option
+def stop(address: str, name: str) -> int:
+    """End the actors that `perikope cluster start` has started. The folder of the cluster does not change.
+
+    \b
+    Example:
+      perikope cluster stop --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    click.echo(f"{count(on_ray.stop(name), 'actor')} ended")
+    return 0
+
+
+def _on_ray() -> ModuleType:
+    """The module that speaks to Ray."""
+    from perikope.core.errors import MissingExtra
+
+    try:
+        from perikope.cluster import on_ray
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "ray", "cluster") from None
+    return on_ray
 
 
 def _show(folder: str, change: Callable[[], ClusterReport]) -> int:

@@ -59,8 +59,10 @@ class ClusterReport:
         return self
 
 
-def build_cluster(folder: str, paths: Sequence[str], shards: int, options: BuildOptions | None = None, *, batch: int = BATCH) -> ClusterReport:
-    """Make a cluster from files and folders, or continue a build that was stopped. `batch` is a number of characters."""
+def build_cluster(
+    folder: str, paths: Sequence[str], shards: int, options: BuildOptions | None = None, *, batch: int = BATCH
+) -> ClusterReport:
+    """Make a cluster from files and folders, or continue a stopped build. `batch` is a number of characters."""
     options = options or BuildOptions()
     check_duplicates(options.duplicates)
     asked = {"paths": [str(Path(path).absolute()) for path in paths], "shards": shards, "options": _kept_options(options)}
@@ -119,7 +121,9 @@ def _build(
     """Build or continue a cluster of these documents; `asked` identifies the build."""
     if (folder / manifests.FILE).exists():
         shown = len(load_cluster(folder).shards)
-        raise UsageError(f"{folder} is already a cluster of {shown} shards: add to it with `perikope cluster append`, or choose another folder")
+        raise UsageError(
+            f"{folder} is already a cluster of {shown} shards: add to it with `perikope cluster append`, or choose another folder"
+        )
     progress = _Progress.load(folder, asked)
     if progress is None:
         _check_free(folder)

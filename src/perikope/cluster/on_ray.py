@@ -20,8 +20,10 @@ from perikope.cluster.ray_shards import DEADLINE, RayShards, ShardReplica, repli
 from perikope.cluster.snapshot import ClusterSnapshot
 from perikope.cluster.writer import load_cluster
 from perikope.core.errors import UsageError
+from perikope.index.info import IndexInfo, describe
 from perikope.index.manifest import Manifest
-from perikope.search.facade import Index
+from perikope.index.reader import Snapshot
+from perikope.search.facade import Conditions, Index
 
 NAMESPACE = "perikope"
 """The namespace of all actors."""
@@ -36,9 +38,20 @@ class ClusterIndex(Index):
     """
 
     def __init__(self, folder: Path, shards: RayShards, manifest: Manifest) -> None:
+        self._shards, self._manifest = shards, manifest
         super().__init__(folder)
-        self._shards = shards
-        self._snapshot = ClusterSnapshot(folder, manifest, shards)
+
+    def _open(self) -> Snapshot:
+        return ClusterSnapshot(self.folder, self._manifest, self._shards)
+
+    def info(self) -> IndexInfo:
+        """What the cluster contains; see `Index.info`. This process reads it from the folder."""
+        return describe(Snapshot(self.folder, self.snapshot.manifest))
+
+    def values(self, field: str, *, prefix: str = "", k: int = 20, filter: Conditions = ()) -> dict[str, int]:
+        """The most frequent values of a metadata field; see `Index.values`. This process reads them from the folder."""
+        with Index.open(self.folder) as on_this_machine:
+            return on_this_machine.values(field, prefix=prefix, k=k, filter=filter)
 
     @property
     def shards(self) -> RayShards:
@@ -73,7 +86,7 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     """
     place = Path(folder).absolute()
     manifest = load_cluster(place)
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     actor = ray.remote(ShardReplica)
     for shard in range(len(manifest.shards)):
         for replica in range(replicas):

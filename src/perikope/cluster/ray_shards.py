@@ -1,7 +1,7 @@
 """Shards on Ray: each shard is held by several actors, its replicas, on different nodes.
 
-A question goes to one replica. If it has no answer after the time in which 95 % of the last questions were answered, it
-is sent to another replica as well, and the first answer counts. A replica that fails is asked again later; the others
+A question goes to one replica. If it has no answer after the time in which 95 % of the last questions were answered,
+it is sent to another replica as well, and the first answer counts. A replica that fails is asked again later; the others
 answer meanwhile. A question without an answer at the deadline is an error that names the shard. No answer is ever short.
 """
 
@@ -43,26 +43,30 @@ class ShardError(PerikopeError):
 
 
 class ShardReplica:
-    """The actor that holds one shard. It opens a generation when it is first asked about it."""
+    """The actor that holds one shard. It opens a generation when it is first asked about it, beside the one before."""
 
     def __init__(self, folder: str, number: int) -> None:
         self._folder, self._number = Path(folder), number
-        self._opened: dict[int, ShardSnapshot] = {}
+        self._opened: dict[str, ShardSnapshot] = {}
         self._lock = threading.Lock()
 
-    def open(self, manifest: Manifest) -> None:
-        """Open a generation beside those that are open already, whose unchanged segments it shares."""
-        with self._lock:
-            if manifest.generation not in self._opened:
-                before = [segment for snapshot in self._opened.values() for segment in snapshot.segments]
-                self._opened[manifest.generation] = ShardSnapshot(self._folder, manifest, self._number, before)
-                for old in sorted(self._opened)[:-_KEPT_GENERATIONS]:
-                    del self._opened[old]
-
-    def answer(self, generation: int, message: Message) -> tuple[bool, Any]:
-        """Whether the generation is open, and the answer to a question about it."""
+    def answer(self, generation: str, message: Message, manifest: Manifest | None = None) -> tuple[bool, Any]:
+        """Whether the generation is open, and the answer to a question about it. With its manifest, it is opened."""
         snapshot = self._opened.get(generation)
-        return (False, None) if snapshot is None else (True, snapshot.answer(message))
+        if snapshot is None and manifest is None:
+            return False, None
+        return True, (snapshot or self._open(generation, manifest)).answer(message)
+
+    def _open(self, generation: str, manifest: Manifest | None) -> ShardSnapshot:
+        assert manifest is not None
+        with self._lock:
+            if generation not in self._opened:
+                # Segments that did not change are shared.
+                before = [segment for snapshot in self._opened.values() for segment in snapshot.segments]
+                self._opened[generation] = ShardSnapshot(self._folder, manifest, self._number, before)
+                for old in [*self._opened][:-_KEPT_GENERATIONS]:
+                    del self._opened[old]
+            return self._opened[generation]
 
 
 def replica_name(name: str, shard: int, replica: int) -> str:
@@ -112,6 +116,7 @@ class RayShards:
 
     def __init__(self, manifest: Manifest, replicas: Sequence[Sequence[Any]], *, deadline: float = DEADLINE) -> None:
         self._manifest, self.deadline = manifest, deadline
+        self._generation = f"{manifest.generation}-{manifest.fingerprint}"
         self._replicas = [[_Replica(actor) for actor in actors] for actors in replicas]
         self._lock = threading.Lock()
         self._times: deque[float] = deque(maxlen=_MEASURED)
@@ -169,7 +174,7 @@ class RayShards:
             chosen.pending += 1
         question.tried.append(chosen)
         try:
-            question.sent[chosen.actor.answer.remote(self._manifest.generation, question.message)] = chosen
+            question.sent[chosen.actor.answer.remote(self._generation, question.message)] = chosen
         except RayError:
             self._failed(question, chosen)
         return True
@@ -193,15 +198,12 @@ class RayShards:
         except RayError:
             self._failed(question, replica)
             return False
-        with self._lock:
-            replica.pending -= 1
         if not is_open:
             # A replica that was started anew, or a new generation.
-            replica.actor.open.remote(self._manifest)
-            question.tried.remove(replica)
-            self._send(question)
+            question.sent[replica.actor.answer.remote(self._generation, question.message, self._manifest)] = replica
             return False
         with self._lock:
+            replica.pending -= 1
             self._times.append(time.monotonic() - question.began)
         answers[number] = writable(answer)
         return True

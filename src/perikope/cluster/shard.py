@@ -57,7 +57,7 @@ _given_counts: ContextVar[Mapping[str, Array]] = ContextVar("counts of terms in 
 
 
 class _TermsOfCluster(TermCache):
-    """The data of terms in a shard, with their counts in the whole cluster, which are the same until the next commit."""
+    """The data of terms in a shard, with their counts in the whole cluster, which a commit changes."""
 
     def _read(self, terms: Sequence[str]) -> Integers:
         rows, counts = read_terms(self._segments, terms), _given_counts.get()

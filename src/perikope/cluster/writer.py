@@ -124,7 +124,11 @@ class ClusterWriter:
 
     def _publish(self, shards: list[Manifest], publish: Callable[[Path, Manifest], None]) -> Manifest:
         state = joined(shards, self.state.generation + 1)
-        if (state.segments, state.shards) == (self.state.segments, self.state.shards) and publish is manifests.replace and self._is_published:
+        if (
+            (state.segments, state.shards) == (self.state.segments, self.state.shards)
+            and publish is manifests.replace
+            and self._is_published
+        ):
             return self.state
         publish(self.folder, state)
         self.state = state

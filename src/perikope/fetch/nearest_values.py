@@ -49,11 +49,7 @@ def notes_on_filter(snapshot: Snapshot, filter: Filter) -> list[str]:
     where = filter.filter if isinstance(filter, Negated) else filter
     if not isinstance(where, Where):
         return []
-    missing = [
-        test
-        for test in where.tests
-        if not any(has for _, has in snapshot.ask(_some_has_value, where.field, test))
-    ]
+    missing = [test for test in where.tests if not any(has for _, has in snapshot.ask(_some_has_value, where.field, test))]
     return [f"no document has {_shortened(_written(where.field, test))}; {_nearest(snapshot, where.field, test)}" for test in missing]
 
 

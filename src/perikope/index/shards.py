@@ -69,7 +69,9 @@ def files_of(manifest: Manifest) -> frozenset[str]:
 def check_writable(folder: Path, manifest: Manifest) -> None:
     """Raise `UsageError` if a folder is a cluster, or a shard of one: a writer of an index must not change it."""
     if manifest.shards:
-        raise UsageError(f"{folder} is a cluster of {len(manifest.shards)} shards: change it with `perikope cluster append`, delete or compact")
+        raise UsageError(
+            f"{folder} is a cluster of {len(manifest.shards)} shards: change it with `perikope cluster append`, delete or compact"
+        )
     cluster = folder.absolute().parent
     if (cluster / manifests.FILE).exists() and folder.name in _folders(cluster):
         raise UsageError(f"{folder} is a shard of the cluster {cluster}: change the cluster with `perikope cluster`")

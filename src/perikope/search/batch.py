@@ -127,7 +127,7 @@ def _search_all(
         return finish(prepared, chosen.run(prepared))
 
     threads = threads or usable_cores()
-    if threads == 1 or not copied or not _is_lexical(options, best) or not can_fork():
+    if threads == 1 or not copied or not snapshot.is_local or not _is_lexical(options, best) or not can_fork():
         return in_parallel(search, queries, threads)
     return _in_processes(search, list(queries), threads)
 

@@ -124,7 +124,9 @@ def test_a_stopped_build_is_continued_and_builds_nothing_twice(files, tmp_path, 
     with pytest.raises(perikope.PerikopeError, match="is not an index"):
         Index.open(folder)
     count = building._Progress.count
-    monkeypatch.setattr(building._Progress, "count", lambda self, document: (calls.update(documents=calls["documents"] + 1), count(self, document)))
+    monkeypatch.setattr(
+        building._Progress, "count", lambda self, document: (calls.update(documents=calls["documents"] + 1), count(self, document))
+    )
     report = build_cluster(str(folder), [str(files)], 3, batch=200)
     assert (report.documents, report.duplicates) == (40, [])
     assert calls["documents"] == 40, "documents that were committed are read to be compared, and the others are indexed"
