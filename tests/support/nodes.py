@@ -31,7 +31,7 @@ def _free_ports() -> dict[str, int]:
 
 
 def _patiently(start: Callable[[], Any]) -> Any:
-    """What `start` returns. A node gives up if its agents take more than 15 s to start, as they do on a busy machine."""
+    """What `start` returns. A node gives up after 15 s if its agents have not started, as on a busy machine."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return start()

@@ -23,7 +23,7 @@ COUNTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class ClusterCounts:
     """The statistics of a collection that do not depend on a query."""
 
     totals: Counts
@@ -36,7 +36,7 @@ class Description:
     """What the coordinator knows of a shard: the documents of each segment, and the statistics of this shard alone."""
 
     documents: tuple[int, ...]
-    collection: Collection
+    collection: ClusterCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Message:
     terms: tuple[str, ...] = ()
     counts: Integers | None = None
     """The counts of the terms in the whole cluster, as an array (terms, 4); None if the question needs none."""
-    collection: Collection | None = None
+    collection: ClusterCounts | None = None
     """The statistics of the whole cluster; None for questions about this shard alone."""
 
 
@@ -76,7 +76,7 @@ class ShardSnapshot(Snapshot):
         """Open shard `number` of the cluster with this manifest; its folder is the folder of the cluster."""
         super().__init__(folder, segments_of(manifest, number), opened)
         self._own_terms = TermCache(self.segments)
-        self._own = Collection(self.totals, self.languages_of_text, {})
+        self._own = ClusterCounts(self.totals, self.languages_of_text, {})
 
     def _open_terms(self) -> TermCache:
         return _TermsOfCluster(self.segments)
@@ -87,7 +87,7 @@ class ShardSnapshot(Snapshot):
         by_language: dict[str, Counts] = {}
         for code, counts in count_by_language(self):
             by_language[code] = by_language[code] + counts if code in by_language else counts
-        own = Collection(self._own.totals, self._own.languages_of_text, by_language)
+        own = ClusterCounts(self._own.totals, self._own.languages_of_text, by_language)
         return Description(tuple(segment.documents for segment in self.segments), own)
 
     def numbers_of_terms(self, terms: Sequence[str]) -> Integers:
@@ -105,7 +105,7 @@ class ShardSnapshot(Snapshot):
         finally:
             _given_counts.reset(given)
 
-    def _join(self, collection: Collection) -> None:
+    def _join(self, collection: ClusterCounts) -> None:
         """Take over the statistics of the whole cluster, which are the same in every message."""
         if self.totals is collection.totals:
             return

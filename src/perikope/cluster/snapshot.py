@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from perikope.cluster.remote import RemoteSegment
-from perikope.cluster.shard import COUNTS, Collection, Description, Message, count_terms, describe
+from perikope.cluster.shard import COUNTS, ClusterCounts, Description, Message, count_terms, describe
 from perikope.core.arrays import Array, Integers
 from perikope.index.manifest import Manifest
 from perikope.index.reader import Snapshot, TermCache
@@ -74,8 +74,8 @@ class ClusterSnapshot(Snapshot):
         return {code: counts for code, counts in sorted(totals.items()) if counts.occurrences}
 
     @cached_property
-    def _collection(self) -> Collection:
-        return Collection(self.totals, self.languages_of_text, self.totals_by_language)
+    def _collection(self) -> ClusterCounts:
+        return ClusterCounts(self.totals, self.languages_of_text, self.totals_by_language)
 
     def ask(self, question: Callable[..., Answer], *given: Any, terms: Sequence[str] = ()) -> list[tuple[int, Answer]]:
         """The answer of each shard to a question; see `Snapshot.ask`."""
