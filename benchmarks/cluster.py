@@ -18,12 +18,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.support.cluster import coordinator
+
 from benchmarks.common import Table, publish, shared_data
 from perikope.cluster.building import cluster_from
 from perikope.evaluation.io.runs import write_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.search.facade import Index
-from tests.support.cluster import coordinator
 
 COLLECTIONS = ("conditionalqa", "evidence-inference", "obliqa")
 SEARCHES: dict[str, dict[str, Any]] = {

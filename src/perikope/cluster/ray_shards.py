@@ -1,7 +1,7 @@
 """Shards on Ray: each shard is held by several actors, its replicas, on different nodes.
 
 A question goes to one replica. If it has no answer after the time in which 95 % of the last questions had theirs, it is
-sent to another replica as well, and the first answer counts. A replica that fails is asked again later; the others
+sent to another replica as well, and the first answer counts. A replica that fails is asked again later; others
 answer meanwhile. A question without an answer at the deadline is an error that names the shard. No answer is ever short.
 """
 

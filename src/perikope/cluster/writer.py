@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from perikope.core import files
 from perikope.core.errors import UsageError
 from perikope.core.locks import take_lock
 from perikope.document.tree import Document
@@ -74,8 +75,11 @@ class ClusterWriter:
 
     def _open_shard(self, number: int, memory: int) -> IndexWriter:
         folder, state = self.folder / folder_of(number), of_shard(self.state, number)
+        files.make_folder(folder)
         lock = take_lock(folder)
         try:
+            if not (folder / manifests.FILE).exists():  # a backup of the cluster, which has no manifests of shards
+                manifests.replace(folder, state)
             current = manifests.load(folder)
             if replace(current, generation=state.generation) != state:
                 manifests.replace(folder, replace(state, generation=current.generation + 1))

@@ -11,6 +11,8 @@ from perikope.cluster.building import append, build_cluster, cluster_from, compa
 from perikope.cluster.writer import ClusterWriter
 from perikope.core.errors import InputError, UsageError
 from perikope.index import manifest as manifests
+from perikope.index.backup import make_backup
+from perikope.index.check import check
 from perikope.index.shards import folder_of, shard_of
 from perikope.search.facade import Index
 from tests.support.collections import plain_document
@@ -236,3 +238,15 @@ def test_an_open_cluster_shows_a_later_commit_when_it_is_refreshed(files, tmp_pa
     assert len(index) == compact_before
     assert index.refresh()
     assert len(index) == compact_before - 1
+
+
+def test_a_cluster_is_checked_and_backed_up_as_an_index(files, tmp_path):
+    folder, copy = tmp_path / "cluster", tmp_path / "copy"
+    build_cluster(str(folder), [str(files)], 2)
+    report = check(folder)
+    assert (report.problems, report.documents, report.unknown_files) == ((), 40, ())
+    make_backup(folder, copy)
+    assert runs(copy) == runs(folder)
+    for place in (copy, folder):
+        delete(str(place), ["d1", "d2"])
+    assert runs(copy) == runs(folder)

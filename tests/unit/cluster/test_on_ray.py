@@ -23,7 +23,7 @@ SEARCHES = [{}, {"model": "bm25"}, {"expand": "bo1"}, {"browse_expand": "rm3"}, 
 
 @pytest.fixture(scope="module")
 def ray_nodes():
-    with nodes(2) as started:
+    with nodes(1) as started:
         yield started
 
 
@@ -127,16 +127,6 @@ def test_no_search_fails_while_actors_are_killed(cluster, folder):
     assert load.searches >= 3 * KILLS
 
 
-def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back(ray_nodes, cluster, folder):
-    outcomes(cluster, [{}])
-    with Load(cluster, answers_of(folder)) as load:
-        ray_nodes.kill()
-        before = load.searches
-        wait_for(lambda: load.searches >= before + 10)
-        wait_for(lambda: all(answers(shard, replica) for shard in range(SHARDS) for replica in range(2)))
-    assert load.wrong == []
-
-
 def test_a_search_uses_one_generation_and_a_refresh_shows_the_next(cluster, folder, tmp_path):
     before = answers_of(folder)
     (tmp_path / "more.jsonl").write_text(lines(60, 90))
@@ -183,3 +173,16 @@ def test_a_slow_replica_is_not_waited_for(cluster, folder):
     assert {query: hedged.search(query, k=100).names() for query in QUERIES} == expected
     assert shards.figures.hedges > 0
     assert shards.figures.failures == 0
+
+
+def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back(ray_nodes, folder):
+    ray_nodes.add()
+    cluster = on_ray.start(folder, replicas=2, name="tests")
+    outcomes(cluster, [{}])
+    with Load(cluster, answers_of(folder)) as load:
+        ray_nodes.kill()
+        before = load.searches
+        wait_for(lambda: load.searches >= before + 10)
+        wait_for(lambda: all(answers(shard, replica) for shard in range(SHARDS) for replica in range(2)))
+    on_ray.stop("tests")
+    assert load.wrong == []
