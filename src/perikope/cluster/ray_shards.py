@@ -2,7 +2,7 @@
 
 A question goes to one replica. If it has no answer after the time in which 95 % of the last questions had theirs, it is
 sent to another replica as well, and the first answer counts. A replica that fails is asked again later; others
-answer meanwhile. A question without an answer at the deadline is an error that names the shard. No answer is ever short.
+answer meanwhile. A question without an answer at the deadline is an error that names the shard. No answer is short.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ class _Replica:
     actor: Any
     pending: int = 0
     """The number of questions that were sent to it and have no answer."""
+    sent: int = 0
+    """The number of all questions that were sent to it."""
     paused_until: float = 0.0
 
 
@@ -170,8 +172,9 @@ class RayShards:
             able = [replica for replica in self._replicas[question.shard] if replica not in question.tried]
             if not able:
                 return False
-            chosen = min(able, key=lambda replica: (replica.paused_until > now, replica.pending))
+            chosen = min(able, key=lambda replica: (replica.paused_until > now, replica.pending, replica.sent))
             chosen.pending += 1
+            chosen.sent += 1
         question.tried.append(chosen)
         try:
             question.sent[chosen.actor.answer.remote(self._generation, question.message)] = chosen
