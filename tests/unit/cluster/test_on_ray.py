@@ -5,6 +5,9 @@ import time
 
 import pytest
 
+# Before Ray is imported, since it reads its settings then: otherwise it replaces loopback addresses, and hangs.
+from tests.support.nodes import nodes
+
 pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
 
 import ray
@@ -14,7 +17,6 @@ from perikope.cluster.building import append, build_cluster
 from perikope.cluster.ray_shards import ShardError, replica_name
 from perikope.core.errors import UsageError
 from perikope.search.facade import Index
-from tests.support.nodes import nodes
 from tests.unit.cluster.test_building import QUERIES, lines
 
 SHARDS, KILLS = 2, 10
