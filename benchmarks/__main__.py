@@ -3,7 +3,7 @@
 python -m benchmarks                     startup, search, build, fetch, filters and browse
 python -m benchmarks startup search      these only
 python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`,
-                                         `patents`, `formats`, `neural`
+                                         `patents`, `formats`, `neural`, `nearest`
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks whole --before PYTHON       a whole search on several segments, a first search and a whole run
@@ -14,6 +14,7 @@ python -m benchmarks cluster             whether a cluster writes the runs of a 
 python -m benchmarks page INDEX TOPICS           how fast the page is in a browser
 python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks pages               conditionalqa from PDF and from JSON Lines; `--pdf FILE …`: time per page
+python -m benchmarks words FOLDER        words of files beside those that pandoc, LibreOffice and others find
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
@@ -38,6 +39,7 @@ LARGE = (
     "patents",
     "formats",
     "neural",
+    "nearest",
     "compare",
     "whole",
     "cost",
@@ -49,6 +51,7 @@ LARGE = (
     "zero_shot",
     "page",
     "pages",
+    "words",
 )
 
 

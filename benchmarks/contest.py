@@ -233,10 +233,12 @@ def prepare(dataset: Dataset, engines: Sequence[Engine]) -> dict[str, str]:
     return {engine.label: problem for engine in engines if (problem := built(dataset, engine))}
 
 
-def compare(dataset: Dataset, engines: Sequence[Engine], count: int, rounds: int, queries: Queries | None = None) -> Comparison:
-    """All engines on one collection, with queries drawn from it or given."""
+def compare(
+    dataset: Dataset, engines: Sequence[Engine], count: int, rounds: int, queries: Queries | None = None, *, shapes: bool = False
+) -> Comparison:
+    """All engines on one collection, with queries drawn from it or given. For `shapes` see `draw`."""
     problems = prepare(dataset, engines)
-    queries = queries or draw(dataset.sources[0], dataset.snapshot(), count)
+    queries = queries or draw(dataset.sources[0], dataset.snapshot(), count, shapes=shapes)
     comparison = Comparison(dataset, queries, [(length, k) for length in queries for k in KS], problems=problems)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "queries.json")

@@ -192,6 +192,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--engines", nargs="+", choices=[engine.program for engine in ENGINES], metavar="NAME",
                         help=f"these only: {', '.join(engine.program for engine in ENGINES)}")  # fmt: skip
     parser.add_argument("--queries", type=int, default=200, metavar="N", help="of each length")
+    parser.add_argument("--shapes", action="store_true", help="queries of other kinds: random lengths, rare and frequent words, paragraphs")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--build-only", action="store_true", help="make the indexes and measure nothing")
     parser.add_argument("--markdown", metavar="FILE")
@@ -212,7 +213,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         elif kind == "growth":
             publish([growth(chosen, options.queries, options.rounds)], options.markdown)
         else:
-            comparison = compare(chosen[0], rows, options.queries, options.rounds)
+            comparison = compare(chosen[0], rows, options.queries, options.rounds, shapes=options.shapes)
             tables = [times(comparison), agreement(comparison), work(comparison, speeds)]
             publish([table for table in tables if table], options.markdown)
 

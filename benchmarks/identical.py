@@ -106,6 +106,8 @@ def cases_of(collection: Collection, models: Sequence[str]) -> list[Case]:
     found += [
         Case(("--recipe", "carmel2013", "--model", "psg", "-k", "50")),
         Case(("--documents", "all", "--model", "lm")),
+        Case(("-k", "10")),
+        Case(("-k", "10", "--model", "bm25")),
         Case(("--expand", "bo1")),
         Case(("--expand", "rm3(documents=5,terms=20,original=0.7)", "--browse-expand", "bo1")),
         Case(("--fetch-parts", "title,abstract=2")),

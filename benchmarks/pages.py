@@ -3,8 +3,9 @@
 `effect` renders the pages of conditionalqa to PDF with Chromium and indexes the PDFs. Judgements are mapped by text: a
 judged passage becomes the passages of the same document whose text equals it, contains it or is part of it, ignoring
 everything but letters and digits. It compares the rankings of the default model. `speed` measures milliseconds per page
-of PDF files (`--pdf FILE …`), beside PDFium and kreuzberg alone. It also counts the passages whose words are on their
-page and in their rectangle. `--headings` compares the headings of these files with those that we counted by hand
+of PDF files (`--pdf FILE …`), beside PDFium and kreuzberg alone (to be installed for this). It also counts
+the passages whose words are on their page and
+in their rectangle. `--headings` compares the headings of these files with those that we counted by hand
 (`benchmarks/headings`), or that the sources of the PDFs have (`--made FOLDER`).
 """
 

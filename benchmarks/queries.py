@@ -23,8 +23,11 @@ _NEIGHBOURS = 8
 """As many documents in a row hold a hundred distinct words, however short they are."""
 
 
-def draw(source: Path, snapshot: Snapshot, count: int, seed: int = 1) -> Queries:
+def draw(source: Path, snapshot: Snapshot, count: int, seed: int = 1, *, shapes: bool = False) -> Queries:
     """Draw `count` queries of each length from distinct words of one document, without stop words.
+
+    With `shapes`, the queries are of other kinds: any length from 1 to 30 words, two rare words with two frequent ones,
+    and whole paragraphs of 20 to 60 words.
 
     The words of queries of up to 10 words are drawn in proportion to their frequency in the document. Queries of 100
     words have the words with the highest tf·idf. A document with too few words is joined with the following ones. The
@@ -32,7 +35,8 @@ def draw(source: Path, snapshot: Snapshot, count: int, seed: int = 1) -> Queries
     """
     chance = random.Random(seed)
     number = _lines(source)
-    first = {length: [chance.randrange(number) for _ in range(count)] for length in ("2-5", "10", "100")}
+    kinds = ("1-30", "rare and frequent", "paragraph") if shapes else ("2-5", "10", "100")
+    first = {kind: [chance.randrange(number) for _ in range(count)] for kind in kinds}
     wanted = {at % number for places in first.values() for place in places for at in range(place, place + _NEIGHBOURS)}
     with _opened(source) as stream:
         lines = {at: line for at, line in enumerate(stream) if at in wanted}
@@ -55,12 +59,25 @@ def draw(source: Path, snapshot: Snapshot, count: int, seed: int = 1) -> Queries
         weights = {term: count * weight for (term, count), weight in zip(counts.items(), idf.tolist(), strict=True)}
         return sorted(weights, key=lambda term: (-weights[term], term))[:size]
 
+    def mixed(place: int) -> list[str]:
+        found = sorted(set(terms(place, 4)))
+        frequency = document_frequency(snapshot, found)
+        return [found[at] for at in np.argsort(frequency, kind="stable")[[0, 1, -2, -1]].tolist()]
+
+    def paragraph(place: int) -> list[str]:
+        occurrences, size = terms(place, 60), chance.randint(20, 60)
+        start = chance.randrange(max(1, len(occurrences) - size))
+        return list(dict.fromkeys(occurrences[start : start + size]))
+
     rules: dict[str, Callable[[int], list[str]]] = {
+        "1-30": lambda place: short(place, chance.randint(1, 30)),
+        "rare and frequent": mixed,
+        "paragraph": paragraph,
         "2-5": lambda place: short(place, chance.randint(2, 5)),
         "10": lambda place: short(place, 10),
         "100": lambda place: telling(place, 100),
     }
-    return {length: [rule(place) for place in first[length]] for length, rule in rules.items()}
+    return {kind: [rules[kind](place) for place in places] for kind, places in first.items()}
 
 
 def document_frequency(snapshot: Snapshot, terms: list[str]) -> np.ndarray:

@@ -134,7 +134,7 @@ def committing(port: int) -> Iterator[list[int]]:
             number += 1
             document = {"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document that was added, number {number}."]}
             request = urllib.request.Request(
-                f"http://127.0.0.1:{port}/indexes/bench/documents", json.dumps({"documents": [document]}).encode(),
+                f"http://127.0.0.1:{port}/indexes/bench/documents", json.dumps({"documents": [document], "replace": True}).encode(),
                 {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
             )  # fmt: skip
             with urllib.request.urlopen(request, timeout=60) as answer:

@@ -23,7 +23,7 @@ from perikope.search.facade import Index
 from perikope.search.recipes import resolve_options
 from perikope.search.steps import search_for
 
-STEPS = ("options", "prepare", "candidates", "matches", "rank", "results", "10 hits read")
+STEPS = ("options", "prepare", "run", "10 hits read")
 K = 10
 
 
@@ -42,18 +42,12 @@ def search(folder: str, topics: str, model: str, queries: int) -> dict[str, Any]
         times.append(time.thread_time_ns())
         prepared = made.prepare(text)
         times.append(time.thread_time_ns())
-        fetched = made.candidates(prepared)
-        times.append(time.thread_time_ns())
-        matches = made.matches(fetched)
-        times.append(time.thread_time_ns())
-        ranked = made.rank(matches)
-        times.append(time.thread_time_ns())
-        results = made.results(prepared, matches, ranked)
+        results = made.run(prepared)
         times.append(time.thread_time_ns())
         hits = list(results)
         times.append(time.thread_time_ns())
         rows.append((np.diff(times) / 1e6).tolist())
-        del made, prepared, fetched, matches, ranked, results, hits
+        del made, prepared, results, hits
     return {"rows": rows, "faults": (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / len(texts)}
 
 

@@ -99,6 +99,16 @@ def test_other_documents_are_parsed_by_format():
         PerikopeNodeParser().get_nodes_from_documents([Document(text="x", metadata={"perikope_tree": {"spans": 3}})])
 
 
+def test_leaves_are_chunks_also_below_sections_without_text():
+    text = "# A\n\n## B\n\n## C\n\n### D\n\nText.\n\n## E\n\n\u200b\n\n### F\n"
+    nodes = PerikopeNodeParser().get_nodes_from_documents([Document(text=text, doc_id="m")])
+    tree_of(nodes)
+    assert [(leaf.text, leaf.metadata["path"]) for leaf in get_leaf_nodes(nodes)] == [("Text.", "A › C › D")]
+    assert [node.metadata["section"] for node in nodes if node.child_nodes] == ["A", "C", "D"]
+    with pytest.warns(UserWarning, match="'t' has no text besides titles"):
+        assert PerikopeNodeParser().get_nodes_from_documents([Document(text="# A\n\n## B\n", doc_id="t")]) == []
+
+
 def test_pages_of_a_pdf_survive(tmp_path):
     pytest.importorskip("pypdfium2")
     (tmp_path / "a.pdf").write_bytes(pdf([[Text(72, 700, "The first page is short.")], [Text(72, 700, "The second page has a pump.")]]))

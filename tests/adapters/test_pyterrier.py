@@ -1,6 +1,7 @@
 """The transformers of PyTerrier, in its pipelines and experiments. No Java is started, and nothing is downloaded."""
 
 import json
+import warnings
 
 import pytest
 
@@ -97,6 +98,34 @@ def test_candidates_of_another_engine_are_ranked_again(folder):
     assert documents["docno"].tolist() == [id for id, _ in expected.document_ranking("maxp")]
     ours = (PerikopeSearch(folder, document_ranking="maxp") >> PerikopeReranker(folder, model="bm25"))(topics)
     assert set(ours["document"]) == {"kx 200", "lv40", "faq"}, "a document with a space in its id is found"
+
+
+def test_names_of_passages_stand_for_their_documents(folder, address):
+    passages = PerikopeSearch(folder, k=5).search(QUERY)
+    names = passages[["qid", "query", "docno", "score"]]
+    assert "kx%20200#often" in set(names["docno"])
+    for index in (folder, address):
+        rerank = PerikopeReranker(index, model="bm25")
+        found = rerank(names)
+        assert set(found["document"]) == set(passages["document"])
+        pd.testing.assert_frame_equal(found, rerank(passages))
+        best = passages.groupby("document")["score"].max().to_dict()
+        expected = pk.Index.open(folder).search(QUERY, k=1000, model="bm25", candidates=best)
+        assert found["docno"].tolist() == [hit.name for hit in expected]
+
+
+def test_candidates_that_the_index_does_not_have_are_named(folder, address):
+    unknown = pd.DataFrame({"qid": ["1", "1"], "query": [QUERY] * 2, "docno": ["MARCO_7", "MARCO_8"]})
+    for index in (folder, address):
+        with pytest.warns(UserWarning, match="none of the candidates of query '1', such as 'MARCO_7'"):
+            assert len(PerikopeReranker(index)(unknown)) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(PerikopeReranker(folder, filter="year<2000")(unknown.assign(docno="faq"))) == 0
+        assert len(PerikopeReranker(folder)(unknown[:0])) == 0
+    for wrong in (float("nan"), None, "high"):
+        with pytest.raises(UsageError, match="'MARCO_7' of query '1' has the score"):
+            PerikopeReranker(folder)(unknown.assign(score=pd.Series([wrong, 1.0], dtype=object)))
 
 
 def test_operators_of_pyterrier_work(folder):

@@ -39,6 +39,17 @@ def test_the_example_works_and_its_answer_is_read_back(demo, name):
         assert encode(again) == encode(answer)
 
 
+def test_reasons_may_have_the_explanation_that_they_come_from(demo):
+    asked = {**OPERATIONS["reasons"].example, "model": "coverage"}
+    answers = {}
+    for name, options in (("explain", asked), ("reasons", asked), ("both", {**asked, "tree": True})):
+        operation = OPERATIONS["explain" if name == "explain" else "reasons"]
+        answers[name] = operation.run(Index.open(demo), read_body(operation, json.dumps(options).encode()))
+    assert answers["reasons"].tree is None
+    assert answers["both"].tree == answers["explain"]
+    assert (answers["both"].score, answers["both"].parts) == (answers["reasons"].score, answers["reasons"].parts)
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_another_value_in_place_of_an_answer_is_noticed(name):
     for wrong in (3, "text", [None], {"unknown": []}):

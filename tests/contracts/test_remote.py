@@ -30,6 +30,7 @@ from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.results import Results
 from perikope.search.viewing import view_document
 from perikope.server.gate import new_token
+from perikope.service.operations import load_operations
 from tests.contracts.test_options import CASES, FAMILY, PATENT, WORDS, build_index
 from tests.support.models import READY
 from tests.support.serving import served
@@ -172,6 +173,22 @@ def test_methods_of_results_have_the_same_parameters(name):
     expected = inspect.signature(getattr(Results, name)).parameters
     for kind in (perikope.RemoteResults, perikope.AsyncRemoteResults):
         assert dict(inspect.signature(getattr(kind, name)).parameters) == dict(expected)
+
+
+METHODS = {"documents": "add", "": "info"}
+"""The methods of operations that have another name."""
+
+
+@pytest.mark.parametrize("kind", [Index, perikope.RemoteIndex, perikope.AsyncRemoteIndex, Results, perikope.RemoteResults])
+def test_options_of_operations_have_the_defaults_of_methods(kind):
+    compared = []
+    for operation in load_operations().values():
+        method = getattr(kind, METHODS.get(operation.name, operation.name), None)
+        for name, parameter in inspect.signature(method).parameters.items() if method is not None else ():
+            if name in operation.parameters and parameter.default is not parameter.empty:
+                compared.append(f"{operation.name} {name}")
+                assert operation.parameters[name].default == parameter.default, compared[-1]
+    assert ("context budget" if kind.__name__.endswith("Results") else "documents replace") in compared
 
 
 # Searches
@@ -401,6 +418,7 @@ def test_documents_are_added_found_and_deleted(sides):
         with pytest.warns(DuplicateWarning, match=r"left out.*w1"):
             written = index.add([{"id": "w1", "passages": ["Another."]}, {"id": "w2", "passages": ["A wheel."]}])
         assert (written.added, written.left_out) == (1, ("w1",))
+        assert index.ask("documents", documents=[{"id": "w1", "passages": ["Another."]}]).left_out == ("w1",)
         assert index.add({"id": "w1", "passages": ["A gear turns."]}, replace=True).added == 1
         assert [hit.text for hit in index.search("gear")] == ["A gear turns."]
         assert list(index.search("gear")) == list(Index.open(sides.notes_folder).search("gear"))

@@ -42,7 +42,7 @@ def query_vector(text: str) -> Floats32:
 
 def make_store(snapshot: Snapshot, code: str = "residual") -> VectorStore:
     """Make the store of a snapshot, or update it."""
-    return add_vectors(snapshot, STORE, vectors_of, query_vector, DIMENSION, code=code)
+    return add_vectors(snapshot, STORE, vectors_of, query_vector, DIMENSION, code=code, clusters={"clusters_from": 1})
 
 
 def make_table(folder: Path, commit: int) -> None:

@@ -127,13 +127,13 @@ def workbook() -> None:
     book.save(SOURCES / "files.models.xlsx")
 
 
-def _repack(path: Path) -> None:
+def _repack(path: Path, leave_out: str = "printerSettings") -> None:
     """Compress an office file as well as possible, and leave out its pictures."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in members.items():
-            if "thumbnail" not in name and "printerSettings" not in name:
+            if "thumbnail" not in name and leave_out not in name:
                 archive.writestr(name, data)
 
 

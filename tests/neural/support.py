@@ -13,7 +13,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast  # noqa: E402
 
 from perikope.evaluation.io.runs import write_run  # noqa: E402
-from perikope.neural.encoder import Encoder, EncoderSettings  # noqa: E402
+from perikope.neural.encoder import Encoder  # noqa: E402
+from perikope.neural.encoder_settings import EncoderSettings  # noqa: E402
 
 torch.set_num_threads(1)  # with models of this size, several threads only wait for one another
 

@@ -14,7 +14,9 @@ from safetensors.torch import save_file  # noqa: E402
 
 from perikope.core.errors import InputError, PerikopeError, UsageError  # noqa: E402
 from perikope.neural import encoder as encoders  # noqa: E402
-from perikope.neural.encoder import Encoder, EncoderSettings, similarity  # noqa: E402
+from perikope.neural.encoder import Encoder  # noqa: E402
+from perikope.neural.encoder_settings import EncoderSettings  # noqa: E402
+from perikope.neural.similarity import similarity  # noqa: E402
 from tests.neural.support import WORDS, tiny_encoder, tiny_transformer  # noqa: E402
 
 TEXTS = ["A magnet drives the rotor of the pump.", "seal", "", "The valve opens, stops; closes when cold!"]

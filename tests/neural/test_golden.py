@@ -5,8 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from perikope.neural.encoder import similarity  # noqa: E402
 from perikope.neural.hgat import HGAT  # noqa: E402
+from perikope.neural.similarity import similarity  # noqa: E402
 
 WEIGHTS = {"order": [2.0, -1.0, 0.5], "structural": [0.0, 0.0, 0.0], "self": [1.0, 1.0, -2.0]}
 

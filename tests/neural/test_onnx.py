@@ -18,8 +18,9 @@ from hypothesis import strategies as st  # noqa: E402
 
 from perikope.core.errors import MissingExtra, UsageError  # noqa: E402
 from perikope.neural import onnx  # noqa: E402
-from perikope.neural.encoder import Encoder, similarity  # noqa: E402
+from perikope.neural.encoder import Encoder  # noqa: E402
 from perikope.neural.onnx import OnnxEncoder  # noqa: E402
+from perikope.neural.similarity import similarity  # noqa: E402
 from tests.neural.support import WORDS, tiny_encoder  # noqa: E402
 
 TEXTS = ["A magnet drives the rotor of the pump.", "seal", "", "The valve opens, stops; closes when cold!"]

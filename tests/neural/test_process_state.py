@@ -16,7 +16,9 @@ from perikope.evaluation.experiment.outcome import VALUES  # noqa: E402
 from perikope.evaluation.experiment.plan import load_plan  # noqa: E402
 from perikope.evaluation.experiment.prepared import PREPARED  # noqa: E402
 from perikope.evaluation.experiment.running import prepare_experiment  # noqa: E402
-from perikope.neural.encoder import Encoder, keeping_random_state, save_weights  # noqa: E402
+from perikope.neural.devices import keeping_random_state  # noqa: E402
+from perikope.neural.encoder import Encoder  # noqa: E402
+from perikope.neural.encoder_weights import save_weights  # noqa: E402
 from perikope.neural.models import encode_query, open_store, query_vectors  # noqa: E402
 from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
 from tests.neural.support import tiny_encoder, write_experiment  # noqa: E402

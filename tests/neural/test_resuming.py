@@ -14,9 +14,11 @@ pytest.importorskip("transformers")
 
 from perikope.core.errors import UsageError  # noqa: E402
 from perikope.neural import encoding_workers  # noqa: E402
+from perikope.neural.encoder import Encoder  # noqa: E402
 from perikope.neural.encoding_workers import EncodingWorkers  # noqa: E402
 from perikope.neural.pooled_vectors import encode_pooled, pooled  # noqa: E402
 from perikope.neural.stores import update  # noqa: E402
+from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
 from perikope.neural.stores.store import VectorStore  # noqa: E402
 from perikope.neural.stores.update import update_store  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402
@@ -156,3 +158,24 @@ def test_pooled_vectors_do_not_depend_on_the_other_texts_of_a_batch(encoder):
     apart = np.concatenate([pooled(encoder, [text]) for text in TEXTS[:20]])
     np.testing.assert_allclose(together[:20], apart, atol=0.05)
     assert pooled(encoder, []).shape == (0, together.shape[1])
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(0, 2), (1, 1)])
+def test_one_worker_encodes_with_one_thread(tmp_path, encoder, monkeypatch, workers, threads):
+    """Threads of one process wait for one another after every layer, which took ten times as long on a busy machine."""
+    encoder.save(tmp_path / "tiny")
+    seen = []
+    original = Encoder.forward
+
+    def forward(self, *arguments):
+        seen.append(torch.get_num_threads())
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Encoder, "forward", forward)
+    torch.set_num_threads(2)
+    try:
+        encode_index(index_of(DOCUMENTS, [])._snapshot, EncodeOptions(encoder=str(tmp_path / "tiny"), device="cpu", workers=workers))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert set(seen) == {threads}

@@ -70,6 +70,70 @@ def test_a_marked_text_is_an_open_and_closed_mark(pieces: list[tuple[bool, str]]
     assert one.take() == two.take()
 
 
+STEPS = st.one_of(
+    st.tuples(st.just("text"), TEXTS),
+    st.tuples(st.just("keep"), TEXTS),
+    st.tuples(st.sampled_from(["line", "separate", "open", "close"]), st.just("")),
+    st.tuples(st.just("text"), st.sampled_from(["\0", "\1", " \0 ", " ", "a", "\u2003"])),
+)
+
+
+def plain_run(steps: list[tuple[str, str]]) -> tuple[str, list[tuple[str, int, int]], list[str]]:
+    """The run by the definition: each piece is written at once, after the white space of what was written before."""
+    text, is_open, marks, refs = "", [], [], []
+    for step, piece in [*steps, *[("close", "")] * len(steps)]:
+        at_line = not text or text.endswith("\n")
+        if step == "line" and not at_line:
+            text = text[:-1] + "\n" if text.endswith(" ") else text + "\n"
+        elif step == "keep":
+            text += piece
+        elif step == "text" or (step == "separate" and not at_line):
+            piece = re.sub(f"[{SPACES}]+", " ", piece or " | " if step == "separate" else piece)
+            text += piece[1:] if piece.startswith(" ") and (at_line or text.endswith(" ")) else piece
+        elif step == "open":
+            is_open.append(len(text))
+        elif step == "close" and is_open:
+            start = is_open.pop()
+            if start < len(text):
+                marks.append(("b", start, len(text)))
+                refs.append("x")
+    text = text.rstrip()
+    first = len(text) - len(text.lstrip())
+    trimmed = []
+    for tag, start, end in reversed(marks):
+        start, end = max(start, first), min(end, len(text))
+        while start < end and text[start].isspace():
+            start += 1
+        while start < end and text[end - 1].isspace():
+            end -= 1
+        if start < end:
+            trimmed.append((tag, start - first, end - first))
+    return text[first:], trimmed, refs[:1]
+
+
+@settings(max_examples=500)
+@given(st.lists(STEPS, max_size=12))
+def test_a_run_is_what_its_pieces_write_one_after_the_other(steps: list[tuple[str, str]]) -> None:
+    inline, depth = Inline(), 0
+    for step, piece in steps:
+        if step == "open":
+            inline.open("b", "x")
+            depth += 1
+        elif step == "close":
+            if depth:
+                inline.close()
+                depth -= 1
+        elif step in ("text", "keep"):
+            inline.text(piece, keep=step == "keep")
+        else:
+            getattr(inline, step)()
+    while depth:
+        inline.close()
+        depth -= 1
+    assert inline.take() == plain_run(steps)
+    assert inline.take() == ("", [], [])
+
+
 def plain_rule(profile: Profile, element: etree._Element) -> Rule:
     """The rule by the definition: the first entry whose tags stand around the element."""
     if profile.semantic and element.get(profile.semantic) is not None:

@@ -83,7 +83,8 @@ class PoolHere:
     def __init__(self, served: ServedIndexes, settings: ServerSettings) -> None:
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.handler = Handler(served.folders, limits, served.originals(settings.originals))
-        self.waiting, self.must_wait, self.pids, self.is_ready, self.counts = 0, False, [], True, PoolCounts()
+        self.waiting, self.must_wait, self.is_ready, self.counts = 0, False, True, PoolCounts()
+        self.pids: dict[int, int] = {}
 
     async def ask(self, meta: dict[str, Any], body: bytes, seconds: float) -> Any:
         with files_forbidden():
@@ -224,7 +225,9 @@ class ServerProcess:
         found: dict[str, list[int]] = {"forkserver": [], "forked": []}
         for pid, parent, command in _processes_with(self._mark):
             self.known.add(pid)
-            if b"forkserver" in command:
+            if command.startswith((b"perikope: reader", b"perikope: writer")):
+                found["forked"].append(pid)
+            elif command.startswith(b"perikope: fork server") or b"forkserver" in command:  # also a process without its name yet
                 found["forkserver" if parent == self.pid else "forked"].append(pid)
         return found
 

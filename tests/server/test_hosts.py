@@ -32,9 +32,38 @@ def test_foreign_hosts_are_refused(live: LiveServer, host: str) -> None:
 
 
 def test_a_request_without_host_is_refused(live: LiveServer) -> None:
-    for version in ("1.0", "1.1"):
+    for version, status in (("1.0", b"421"), ("1.1", b"400")):
         answer = exchange(live.port, f"GET /health HTTP/{version}\r\nConnection: close\r\n\r\n".encode())
-        assert answer.startswith(b"HTTP/1.1 421 ")
+        assert answer.startswith(b"HTTP/1.1 " + status)
+
+
+def _status(live: LiveServer, target: str, *, host: str = "127.0.0.1", version: str = "1.1") -> int:
+    """The status of the answer to a request line with this target."""
+    answer = exchange(live.port, f"GET {target} HTTP/{version}\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("latin-1"))
+    return int(answer[9:12])
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://127.0.0.1/health", 200), ("http://localhost:8321/health", 200), ("HTTP://LOCALHOST./health", 200),
+        ("http://[::1]:80/health", 200), ("https://localhost/health", 200), ("http://evil.example/health", 421),
+        ("http://evil.example:80/health", 421), ("HTTP://EVIL.EXAMPLE/health", 421), ("http://localhost.evil.example/health", 421),
+        ("http://localhost@evil.example/health", 421), ("http://evil.example@localhost/health", 421), ("ftp://localhost/health", 421),
+        ("http://localhost:evil/health", 400), ("http:///health", 400), ("//evil.example/health", 404), ("/http://localhost/health", 404),
+    ],
+)  # fmt: skip
+def test_a_whole_address_is_checked_like_the_header(live: LiveServer, target: str, status: int) -> None:
+    for version in ("1.0", "1.1"):
+        assert _status(live, target, version=version) == status
+    assert _status(live, target, host="evil.example") in (400, 421)
+
+
+def test_spellings_of_a_name_are_one_name(live: LiveServer) -> None:
+    for host in ("LOCALHOST", "localhost.", "localhost.:80", "Localhost:", "127.0.0.1.:8321", "[::1]:9"):
+        assert _status(live, "/health", host=host) == 200, host
+    for host in ("localhost..", ".localhost", "localhost:80:80", "local host", "localhost,evil.example", "localhost/"):
+        assert _status(live, "/health", host=host) == 421, host
 
 
 def test_two_hosts_are_refused(live: LiveServer) -> None:

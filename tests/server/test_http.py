@@ -127,12 +127,6 @@ def test_upgrades_are_ignored(live: LiveServer) -> None:
         assert _parsed(exchange(live.port, data.encode()))[0] == 200
 
 
-def test_absolute_addresses_do_not_replace_the_host(live: LiveServer) -> None:
-    assert _parsed(exchange(live.port, head("GET", "http://evil.example/health", live.port)))[0] in (200, 400, 421)
-    foreign = b"GET http://127.0.0.1/health HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
-    assert _parsed(exchange(live.port, foreign))[0] == 421
-
-
 def test_a_defect_of_the_server_is_a_problem_without_details(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("/some/folder")

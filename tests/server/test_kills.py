@@ -106,7 +106,7 @@ class _Load:
                 # The documents of the batch, and a new version of an earlier one.
                 documents = [_document(f"batch{self.written}-{number}", 0) for number in range(BATCH)]
                 documents.append(_document(f"batch{random.randrange(self.written)}-0", self.written))
-                answer = client.post("/indexes/small/documents", json={"documents": documents})
+                answer = client.post("/indexes/small/documents", json={"documents": documents, "replace": True})
                 self.statuses[answer.status_code] = self.statuses.get(answer.status_code, 0) + 1
                 if answer.status_code != 200 or answer.json()["added"] != len(documents):
                     self.wrong.append(answer.text)

@@ -81,8 +81,8 @@ def test_slow_requests_are_logged(index: Path) -> None:
         assert {line["event"] for line in _logged(index, Log(stream=stream, slow=slow), stream)} - {"error"} == events
     stream = io.StringIO()
     quiet = Log(stream=stream, slow=1000.0, access=False)
-    quiet.request(999.0, {}, {})
-    quiet.request(1001.0, {"operation": "search", "stages": {"rank": 1000.5}}, {"query": WORD})
+    quiet.request(999.0, {}, {}, {})
+    quiet.request(1001.0, {}, {"operation": "search", "stages": {"rank": 1000.5}}, {"query": WORD})
     (line,) = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert line["event"] == "slow request"
     assert line["stages"] == {"rank": 1000.5}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -148,19 +149,21 @@ class PerikopeNodeParser(NodeParser):
             return []
         document = _perikope_document(node, self.format)
         source = RelatedNodeInfo(node_id=node.node_id)
-        sections = [span for span in document.of_kind(tree.Kind.SECTION) if document.text_of(span).strip()]
-        nodes: dict[int, TextNode] = {}
-        for span in sections:
+        chunks = chunks_of(document, budget=self.budget, tokens=self.tokens or count_tokens, join=self.join)
+        if not chunks:
+            warnings.warn(f"the document {node.node_id!r} has no text besides titles and gives no nodes", stacklevel=2)
+        section_of_chunk = _innermost_sections(document, chunks)
+        titles, nodes = _titles(document), dict[int, TextNode]()
+        for span in _with_sections_around(document, section_of_chunk):
             start, end = document.spans.start[span], document.spans.end[span]
-            facts = {"document": document.id, "section": _title_of(document, span)}
+            facts = {"document": document.id, "section": titles.get(span, "")}
             name = f"{encode(document.id)}#section-{span}"
             nodes[span] = _node(name, document.text_of(span), facts, start, end, {NodeRelationship.SOURCE: source})
             if (around := _section_around(document, span, nodes)) is not None:
                 _connect(nodes[around], nodes[span])
-        chunks = chunks_of(document, budget=self.budget, tokens=self.tokens or count_tokens, join=self.join)
         leaves = [_chunk_node(chunk, chunk.text, source) for chunk in chunks]
-        for number, (chunk, leaf) in enumerate(zip(chunks, leaves, strict=True)):
-            _connect(nodes[_innermost(document, sections, chunk)], leaf)
+        for number, (section, leaf) in enumerate(zip(section_of_chunk, leaves, strict=True)):
+            _connect(nodes[section], leaf)
             if number:
                 leaf.relationships[NodeRelationship.PREVIOUS] = leaves[number - 1].as_related_node_info()
                 leaves[number - 1].relationships[NodeRelationship.NEXT] = leaf.as_related_node_info()
@@ -224,15 +227,35 @@ def _section_around(document: tree.Document, span: int, known: dict[int, TextNod
     return None
 
 
-def _innermost(document: tree.Document, sections: Sequence[int], chunk: Chunk) -> int:
-    """The last section in reading order that contains a chunk, which is the innermost one."""
-    spans = document.spans
-    return max(span for span in sections if spans.start[span] <= chunk.start and chunk.end <= spans.end[span])
+def _innermost_sections(document: tree.Document, chunks: Sequence[Chunk]) -> list[int]:
+    """For each chunk, the innermost section that contains it."""
+    spans, sections = document.spans, list(document.of_kind(tree.Kind.SECTION))
+    starts = [spans.start[section] for section in sections]
+    found = []
+    for chunk in chunks:
+        span = sections[bisect_right(starts, chunk.start) - 1]
+        while spans.kind[span] != tree.Kind.SECTION or spans.end[span] < chunk.end:
+            span = spans.parent[span]
+        found.append(span)
+    return found
 
 
-def _title_of(document: tree.Document, section: int) -> str:
-    titles = (document.text_of(span) for span in document.of_kind(tree.Kind.TITLE) if document.spans.parent[span] == section)
-    return next(titles, "")
+def _with_sections_around(document: tree.Document, sections: Iterable[int]) -> list[int]:
+    """The given sections and all sections around them, in reading order."""
+    found = set(sections)
+    for span in tuple(found):
+        while (span := document.spans.parent[span]) >= 0:
+            if document.spans.kind[span] == tree.Kind.SECTION:
+                found.add(span)
+    return sorted(found)
+
+
+def _titles(document: tree.Document) -> dict[int, str]:
+    """The first title of each section that has one."""
+    found: dict[int, str] = {}
+    for span in document.of_kind(tree.Kind.TITLE):
+        found.setdefault(document.spans.parent[span], document.text_of(span))
+    return found
 
 
 def _tree_facts(document: tree.Document) -> dict[str, Any]:

@@ -13,6 +13,8 @@ So `pt.Experiment` gives what `perikope run` and `perikope eval` give.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,8 @@ __all__ = ["PerikopeReranker", "PerikopeSearch"]
 
 DEPTH = 1000
 """The default number of results per query, as in `perikope run`."""
+ASKED = 1000
+"""The most candidates of a query without results that are looked for in the index."""
 RANKED = ("docno", "document", "passage", "score", "rank")
 OF_TEXT = ("text", "title", "path", "citation")
 
@@ -104,23 +108,24 @@ class PerikopeSearch(pyterrier.Transformer):
 class PerikopeReranker(PerikopeSearch):
     """Ranks passages of documents that another engine has found, or these documents again.
 
-    The candidates of a query are in the column `document` or, if there is none, in `docno`. The column `score` is the
-    score of a candidate, which some models use; without it, all have score 1. Documents that the index does not have
-    are ignored. For other arguments see `PerikopeSearch`.
+    The candidates of a query are the ids in the column `document` or, if there is none, the names in `docno`. The name
+    of a passage (`document#passage`) stands for its document. The column `score` is the score of a candidate, which
+    some models use; without it, all have score 1. Documents that the index does not have are ignored; a warning says so
+    if it has none of a query. For other arguments see `PerikopeSearch`.
     """
 
     def transform(self, candidates: pandas.DataFrame) -> pandas.DataFrame:
         """The results of a data frame of candidates, best first."""
         pyterrier.validate.columns(candidates, includes=["qid", "query", "docno"])
-        column = "document" if "document" in candidates.columns else "docno"
+        scores = candidates["score"] if "score" in candidates.columns else [1.0] * len(candidates)
         found: dict[str, dict[str, float]] = {}
         rows: dict[str, dict[str, Any]] = {}
-        scores = candidates["score"] if "score" in candidates.columns else [1.0] * len(candidates)
         for row, score in zip(candidates.to_dict("records"), scores, strict=True):
             qid = str(row["qid"])
             rows.setdefault(qid, row)
             of_query = found.setdefault(qid, {})
-            of_query[str(row[column])] = max(float(score), of_query.get(str(row[column]), float("-inf")))
+            for document in [str(row["document"])] if "document" in row else _documents_named(str(row["docno"])):
+                of_query[document] = max(_score(score, qid, document), of_query.get(document, float("-inf")))
         kept = [name for name in candidates.columns if name in ("qid", "query") or name.startswith("query_")]
         return self._framed(list(rows.values()), kept, self._reranked(rows, found))
 
@@ -129,4 +134,28 @@ class PerikopeReranker(PerikopeSearch):
     ) -> Iterator[tuple[int, Results | RemoteResults]]:  # fmt: skip
         for number, (qid, row) in enumerate(rows.items()):
             if str(row["query"]).strip():
-                yield number, self._searched.search(str(row["query"]), {"candidates": found[qid]})
+                results = self._searched.search(str(row["query"]), {"candidates": found[qid]})
+                if not len(results):
+                    self._warn_of_unknown(qid, list(found[qid]))
+                yield number, results
+
+    def _warn_of_unknown(self, qid: str, candidates: list[str]) -> None:
+        """Warn if the index has none of the candidates of a query without results."""
+        if not self._searched.index.count(ids=candidates[:ASKED]):
+            message = f"the index has none of the candidates of query {qid!r}, such as {candidates[0][:80]!r}"
+            warnings.warn(f"{message}; docno must be the ids of its documents, or names of their passages", stacklevel=2)
+
+
+def _documents_named(docno: str) -> set[str]:
+    """The ids of documents that a `docno` may mean: the name of a document or passage, or an id as it is."""
+    return {docno, split_name(docno)[0]}
+
+
+def _score(value: Any, qid: str, document: str) -> float:
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise UsageError(f"the candidate {document[:80]!r} of query {qid!r} has the score {value!r}; the column score must have numbers")
+    return score

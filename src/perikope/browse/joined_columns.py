@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perikope.browse.candidate_set import CandidateSet, TokenRanges, candidate_set
 from perikope.browse.structure import Units, read_elements
 from perikope.core.arrays import Array, Integers, frozen
 from perikope.core.checkpoints import checkpoint
@@ -50,6 +51,8 @@ _OF_PASSAGE = {
     "part": "part_of_passage",
 }
 """The columns of passages that are read, by the fields of `PassageRows`."""
+_OF_OCCURRENCE = ("term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document")
+"""The columns that depend on the query."""
 _READ_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
 _DAMAGE = {
     BAD_TREE: "has a damaged tree of sections",
@@ -65,14 +68,28 @@ Columns = dict[str, Array]
 
 def read_columns(
     snapshot: Snapshot, terms: Sequence[str], numbers: Integers, units: Units, tags: Collection[str] | None
-) -> tuple[Columns, tuple[str, ...]]:
-    """The columns of `Matches` for some documents, and the names of parts.
+) -> tuple[Columns, CandidateSet]:
+    """The columns of `Matches` for some documents, and the set of these documents.
 
     `terms` are those of the query. `numbers` are those of the documents in the index, in ascending order. For `units`
     and `tags` see `join`.
     """
-    answers = [answer for _, answer in snapshot.ask_about(_columns_of_shard, numbers, terms, units, tags)]
-    return answers[0] if len(answers) == 1 else _of_shards(answers)
+    if not snapshot.is_local:
+        answers = [answer for _, answer in snapshot.ask_about(_columns_of_shard, numbers, terms, units, tags)]
+        columns, parts = _of_shards(answers)
+        of_set = {name: values for name, values in columns.items() if name not in _OF_OCCURRENCE}
+        return columns, CandidateSet(numbers, units, tags, of_set, parts, [])
+    keep_freed_memory()
+    found = candidate_set(snapshot, numbers, units, tags, _read_set)
+    return {**found.columns, **_occurrences(found, snapshot.numbers_of_terms(terms))}, found
+
+
+def _columns_of_shard(
+    snapshot: Snapshot, numbers: Integers, terms: Sequence[str], units: Units, tags: Collection[str] | None
+) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of the documents of one shard, and the names of parts."""
+    columns, found = read_columns(snapshot, terms, numbers, units, tags)
+    return columns, found.parts
 
 
 def _of_shards(answers: Sequence[tuple[Columns, tuple[str, ...]]]) -> tuple[Columns, tuple[str, ...]]:
@@ -94,19 +111,15 @@ def _of_shards(answers: Sequence[tuple[Columns, tuple[str, ...]]]) -> tuple[Colu
     return {name: np.concatenate([columns[name] for columns, _ in answers]) for name in answers[0][0]}, tuple(number_of_part)
 
 
-def _columns_of_shard(
-    snapshot: Snapshot, numbers: Integers, names: Sequence[str], units: Units, tags: Collection[str] | None
-) -> tuple[Columns, tuple[str, ...]]:
-    """The columns of the documents of one shard."""
-    keep_freed_memory()
-    terms = snapshot.numbers_of_terms(names)
+def _read_set(snapshot: Snapshot, numbers: Integers, units: Units, tags: Collection[str] | None) -> CandidateSet:
+    """Read the sections and passages of documents from the index."""
     bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
     pieces = []
     for i, segment in enumerate(snapshot.segments):
         if bounds[i] < bounds[i + 1]:
             checkpoint("matches")
             local = numbers[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
-            pieces.append(_SegmentPart.of(segment, terms[i], local, units, tags))
+            pieces.append(_SegmentPart.of(segment, i, local, units, tags))
     sections, passages = (np.empty((width, sum(counts)), np.int64) for width, counts in (
         (len(_OF_SECTION), [piece.sections for piece in pieces]),
         (len(_OF_PASSAGE), [piece.passages for piece in pieces]),
@@ -118,30 +131,26 @@ def _columns_of_shard(
         of_passages = PassageRows(*passages[:, passage : passage + piece.passages])
         piece.read(of_sections, of_passages, document, section, parts)
         document, section, passage = document + piece.documents.size, section + piece.sections, passage + piece.passages
-    return {
+    columns = {
         **dict(zip(_OF_SECTION.values(), sections, strict=True)),
         **dict(zip(_OF_PASSAGE.values(), passages, strict=True)),
-        **_occurrences(pieces),
-    }, tuple(parts)
+        "length_of_document": _joined([piece.lengths() for piece in pieces], np.int64),
+    }
+    return CandidateSet(numbers, units, tags, columns, tuple(parts), [piece.tokens() for piece in pieces])
 
 
-def _occurrences(pieces: list[_SegmentPart]) -> dict[str, Array]:
-    """The columns of occurrences, and the lengths of documents."""
-    terms, positions, ends, lengths = [], [], [], []
+def _occurrences(documents: CandidateSet, terms: Integers) -> dict[str, Array]:
+    """The columns of occurrences."""
+    found, positions, ends = [], [], []
     count = 0
-    for piece in pieces:
-        term, position, end = piece.occurrences()
-        terms.append(term)
+    for tokens in documents.tokens:
+        term, position, end = scan(tokens.codes, tokens.first_code, tokens.end_code, terms[tokens.segment])
+        found.append(term)
         positions.append(position)
         ends.append(end + count if count else end)
-        lengths.append(piece.lengths())
         count += term.size
-    return {
-        "term_of_occurrence": _joined(terms, np.int32),
-        "position_of_occurrence": _joined(positions, np.int32),
-        "end_occurrence_of_document": _joined(ends, np.int64),
-        "length_of_document": _joined(lengths, np.int64),
-    }
+    columns = _joined(found, np.int32), _joined(positions, np.int32), _joined(ends, np.int64)
+    return dict(zip(_OF_OCCURRENCE, columns, strict=True))
 
 
 def _joined(pieces: list[Array], kind: type[np.integer]) -> Array:
@@ -153,8 +162,8 @@ class _SegmentPart:
     """The candidates of one segment. They are verified (`Segment.joined`)."""
 
     segment: Segment
-    terms: Integers
-    """The number of each query term in the segment, or -1."""
+    number: int
+    """The number of the segment in the index."""
     documents: Integers
     """Numbers of the candidates in the segment."""
     first_section: Integers
@@ -166,15 +175,15 @@ class _SegmentPart:
     """The passages of each document, or its range of elements."""
 
     @classmethod
-    def of(cls, segment: Segment, terms: Integers, documents: Integers, units: Units, tags: Collection[str] | None) -> _SegmentPart:
+    def of(cls, segment: Segment, number: int, documents: Integers, units: Units, tags: Collection[str] | None) -> _SegmentPart:
         """The given documents of a segment."""
         segment.joined.require(documents)
         sections = _bounds(segment["document.first_section"], documents)
         if units == "passages":
-            return cls(segment, terms, documents, *sections, None, *_bounds(segment["document.first_passage"], documents))
+            return cls(segment, number, documents, *sections, None, *_bounds(segment["document.first_passage"], documents))
         elements = read_elements(segment, documents, units, tags)
         end = np.cumsum(np.bincount(elements[0], minlength=documents.size))
-        return cls(segment, terms, documents, *sections, elements, np.concatenate([[0], end[:-1]]), end)
+        return cls(segment, number, documents, *sections, elements, np.concatenate([[0], end[:-1]]), end)
 
     @property
     def sections(self) -> int:
@@ -220,11 +229,9 @@ class _SegmentPart:
         columns = [self.segment.columns.numbers(f"passage.{name}") for name in OF_PASSAGE]
         read_ranges_to([getattr(passages, name) for name in OF_PASSAGE], columns, self.first_passage, self.end_passage)
 
-    def occurrences(self) -> tuple[Array, Array, Array]:
-        """The term and the position of each occurrence, and the end of each document's occurrences."""
-        codes = _bounds(self.segment["document.first_code"], self.documents)
-        term, position, end = scan(self.segment.columns["tokens"], *codes, self.terms)
-        return term, position, end
+    def tokens(self) -> TokenRanges:
+        """Where the tokens of the documents are."""
+        return TokenRanges(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
 
     def lengths(self) -> Integers:
         """The length of each document in indexed tokens."""

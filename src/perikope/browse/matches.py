@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -187,11 +187,11 @@ class Matches:
     """
 
     def __post_init__(self) -> None:
-        for declared in fields(self):
-            value = getattr(self, declared.name)
-            for item in [getattr(value, f.name) for f in fields(value)] if is_dataclass(value) else [value]:
-                if isinstance(item, np.ndarray):
-                    item.setflags(write=False)
+        for owner, names in ((self, _fields_of(Matches)), (self.statistics, _fields_of(Statistics))):
+            for name in names:
+                value = getattr(owner, name)
+                if isinstance(value, np.ndarray):
+                    value.setflags(write=False)
 
     @property
     def documents(self) -> int:
@@ -279,6 +279,12 @@ class Matches:
         return frozen(self.length_of_passage + titles[self.section_of_passage])
 
 
+@cache
+def _fields_of(declared: type[Any]) -> tuple[str, ...]:
+    """The names of the fields of a dataclass, since `dataclasses.fields` takes long."""
+    return tuple(field.name for field in fields(declared))
+
+
 def join(
     snapshot: Snapshot, query: Query, candidates: Candidates, *, units: Units = "passages", tags: Collection[str] | None = None
 ) -> Matches:
@@ -291,24 +297,25 @@ def join(
     numbers, scores = candidates.documents[order], candidates.scores[order]
     single = query.ungrouped
     terms = snapshot.look_up(single.terms)
-    column, parts = read_columns(snapshot, single.terms, numbers, units, tags)
+    column, documents = read_columns(snapshot, single.terms, numbers, units, tags)
     statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
+    text_columns = _TextColumns(**{name: column[name] for name in _fields_of(_TextColumns)})
     matches = assemble(
         single,
         statistics,
         numbers,
         scores,
         column,
-        parts,
+        documents.parts,
         units=units,
-        structure=cache(lambda: read_structure(snapshot, numbers)),
-        id_rank_of_document=cache(lambda: _ranks_by_id(snapshot, numbers)),
+        structure=lambda: documents.once("structure", lambda: read_structure(snapshot, numbers)),
+        id_rank_of_document=lambda: documents.once("order of ids", lambda: _ranks_by_id(snapshot, numbers)),
+        characters=cache(lambda: _read_characters(snapshot, numbers, text_columns)),
         table=partial(read_table, folder=snapshot.folder),
         snapshot=snapshot,
         parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
     )
-    # A copy, because matches that refer to themselves would be freed, with the snapshot, by the garbage collector only.
-    return for_scores(replace(matches, characters=cache(lambda: _read_characters(snapshot, matches))), query)
+    return for_scores(matches, query)
 
 
 def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
@@ -419,11 +426,11 @@ def assemble(
     terms = len(query.terms)
     first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
     term, position = column["term_of_occurrence"], column["position_of_occurrence"]
-    first, end = occurrences_of_ranges(
-        position, first_occurrence, column["document_of_passage"], column["first_token_of_passage"], column["end_token_of_passage"]
-    )
-    title_range = column.pop("title_first_of_section"), column.pop("title_end_of_section")
-    title_occurrences = occurrences_of_ranges(position, first_occurrence, column["document_of_section"], *title_range)
+    # Columns of a join are read-only (see `CandidateSet`), so all are.
+    ranges = (frozen(column[name]) for name in ("document_of_passage", "first_token_of_passage", "end_token_of_passage"))
+    first, end = occurrences_of_ranges(position, first_occurrence, *ranges)
+    titles = frozen(column["document_of_section"]), *(frozen(column.pop(f"title_{bound}_of_section")) for bound in ("first", "end"))
+    title_occurrences = occurrences_of_ranges(position, first_occurrence, *titles)
     for name in ("part_of_passage", "span_of_passage"):
         column.setdefault(name, np.zeros(column["document_of_passage"].size, np.int64))
     return Matches(
@@ -443,22 +450,37 @@ def assemble(
     )
 
 
-def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
+@dataclass(frozen=True, slots=True)
+class _TextColumns:
+    """The columns that positions in characters are made of.
+
+    Matches that referred to themselves for this would be freed, with the snapshot, by the garbage collector only.
+    """
+
+    document_of_passage: Integers
+    first_token_of_passage: Integers
+    end_token_of_passage: Integers
+    position_of_occurrence: Integers32
+    end_occurrence_of_document: Integers
+
+
+def _read_characters(snapshot: Snapshot, numbers: Integers, columns: _TextColumns) -> Positions:
     """Positions in characters. The index does not store word offsets, so the texts are split into words again."""
-    occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
-    first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
-    occurrences = matches.first_occurrence_of_document
-    passages = matches.first_passage_of_document
-    for document, number in enumerate(matches.number_of_document.tolist()):
+    occurrence = np.zeros(columns.position_of_occurrence.size, np.int64)
+    passages_in_all = columns.document_of_passage.size
+    first, last = np.zeros(passages_in_all, np.int64), np.full(passages_in_all, -1, np.int64)
+    occurrences = [0, *columns.end_occurrence_of_document.tolist()]
+    passages = np.searchsorted(columns.document_of_passage, np.arange(numbers.size + 1))
+    for document, number in enumerate(numbers.tolist()):
         segment, local = snapshot.locate(number)
         starts, ends = word_spans(segment.text(local))
-        inside = slice(int(occurrences[document]), int(occurrences[document + 1]))
-        positions = matches.position_of_occurrence[inside]
+        inside = slice(occurrences[document], occurrences[document + 1])
+        positions = columns.position_of_occurrence[inside]
         if starts.size != segment["document.tokens"][local] or int(positions.max(initial=-1)) >= starts.size:
             raise segment.columns.damaged(f"has a damaged text (document {local})")
         occurrence[inside] = starts[positions]
         rows = np.arange(passages[document], passages[document + 1])
-        rows = rows[matches.end_token_of_passage[rows] > matches.first_token_of_passage[rows]]
-        first[rows] = starts[matches.first_token_of_passage[rows]]
-        last[rows] = ends[matches.end_token_of_passage[rows] - 1] - 1
+        rows = rows[columns.end_token_of_passage[rows] > columns.first_token_of_passage[rows]]
+        first[rows] = starts[columns.first_token_of_passage[rows]]
+        last[rows] = ends[columns.end_token_of_passage[rows] - 1] - 1
     return Positions(occurrence, first, last)

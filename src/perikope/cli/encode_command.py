@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 
+from perikope.cli.options import click_option
 from perikope.cli.output import count
+from perikope.core.options import declared
+from perikope.neural.stores.cluster_options import ClusterOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _clusters(command: F) -> F:
+    """Add the options of clusters to a command."""
+    for option in reversed(list(declared(ClusterOptions).values())):
+        command = click_option(option, option.default)(command)
+    return command
 
 
 @click.command(name="encode")
@@ -56,12 +68,14 @@ from perikope.cli.output import count
     metavar="N",
     help="Number of processes with one thread each that encode on a CPU; graph attention and a GPU use one.  [default: one per core]",
 )
+@_clusters
 def command(index: str, workers: int | None, **options: Any) -> int:
     """Encode all passages, so that neural models can rank them.
 
     A command that was stopped continues when it is given again: vectors are stored once a minute. If the store exists,
     only new documents are encoded, and options that are not given keep the values of the store. An
     encoder that was trained with graph attention (`perikope train --variant`) makes a store for the model hgat.
+    A large store with one vector per passage also gets clusters, by which --also-nearest need not compare all vectors.
 
     \b
     Examples:
@@ -72,17 +86,22 @@ def command(index: str, workers: int | None, **options: Any) -> int:
     """
     from pathlib import Path
 
+    from perikope.core.installation import install_command
     from perikope.core.parallel import usable_cores
     from perikope.index.reader import Snapshot
+    from perikope.neural.stores.clusters import EXTRA, can_have_clusters, has_faiss
     from perikope.neural.stores.making import EncodeOptions, encode_index
 
     snapshot = Snapshot.open(Path(index))
-    chosen = EncodeOptions(workers=workers or usable_cores(), **options)
+    clusters = {name: value for name in declared(ClusterOptions) if (value := options.pop(name)) is not None}
+    chosen = EncodeOptions(workers=workers or usable_cores(), clusters=clusters, **options)
     with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def tell_work(passages: Sequence[int]) -> None:
             bar.length = sum(passages)
 
         store = encode_index(snapshot, chosen, bar.update, tell_work)
+    if can_have_clusters(store, store.cluster_options) and not has_faiss():
+        click.echo(f"without faiss, --also-nearest compares all vectors: {install_command(EXTRA)}, then encode again", err=True)
     click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_per_token} bytes in {store.folder}")
     return 0

@@ -48,6 +48,7 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     """
     try:
         from perikope.server import gate
+        from perikope.server.clients import Clients
         from perikope.server.logs import Log
         from perikope.server.running import Server, ignore_reload, open_socket
     except ModuleNotFoundError as missing:
@@ -67,7 +68,8 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     ignore_reload()
     listening = open_socket(settings)
     served = _served(paths)
-    log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow)
+    clients = Clients.of(settings.proxy, settings.log_clients)
+    log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow, clients=clients)
     shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)
     address = f"unix socket {settings.socket}" if settings.socket else f"http://{shown}:{listening.getsockname()[1]}"
     server = Server(settings, served, listening, address, log, lambda: _tell(served, address, opens and not settings.socket))

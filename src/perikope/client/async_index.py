@@ -29,6 +29,7 @@ from perikope.client.questions import (
 from perikope.client.results import AsyncRemoteResults
 from perikope.client.warning import warn_of, warn_of_change, warn_of_duplicates
 from perikope.core.errors import NotFound, UsageError
+from perikope.index.duplicates import DEFAULT_REPLACE
 from perikope.query.completion import SuggestedWord
 from perikope.search.batch import listed_queries, report_refusal
 from perikope.search.hits import Hit
@@ -201,7 +202,7 @@ class AsyncRemoteIndex:
         summary: IndexSummary = await self._ask(any_question("", {}))
         return summary
 
-    async def add(self, documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, replace: bool = False) -> Written:
+    async def add(self, documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, replace: bool = DEFAULT_REPLACE) -> Written:
         """Add documents in one request; see `RemoteIndex.add`."""
         written: Written = await self._ask(add_question(documents, replace))
         warn_of_duplicates(written, stacklevel=3)

@@ -27,6 +27,7 @@ from perikope.client.results import RemoteResults
 from perikope.client.warning import warn_of, warn_of_change, warn_of_duplicates
 from perikope.core.errors import NotFound, UsageError
 from perikope.core.parallel import in_parallel
+from perikope.index.duplicates import DEFAULT_REPLACE
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.batch import listed_queries, report_refusal
@@ -225,7 +226,7 @@ class RemoteIndex:
         summary: IndexSummary = self._ask(any_question("", {}))
         return summary
 
-    def add(self, documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, replace: bool = False) -> Written:
+    def add(self, documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, replace: bool = DEFAULT_REPLACE) -> Written:
         """Add documents in one request. They are on disk and can be found when the server has answered.
 
         A document is a dictionary with the keys of a line of JSON Lines. With `replace`, a document replaces one with

@@ -21,6 +21,7 @@ LOCAL_INDEX: Mapping[str, str] = {
     "sync": "serve a folder of documents: perikope serve FOLDER",
     "commit": _COMMITTED,
     "rollback": _COMMITTED,
+    "pending_commit": _COMMITTED,
     "compact": "run perikope compact where the server is",
     "refresh": "every request sees the last commit",
     "asearch": "use perikope.connect_async",

@@ -150,7 +150,7 @@ def search_question(values: Mapping[str, Any]) -> Question[SearchAnswer]:
 
 def reasons_question(values: Mapping[str, Any], passage: str) -> Question[ScoreReasons]:
     """What the score of a passage is made of."""
-    return Question("reasons", {**_taken("reasons", values), "passage": passage}, _same)
+    return Question("reasons", {**_taken("reasons", values), "passage": passage}, lambda answer: ScoreReasons(answer.score, answer.parts))
 
 
 def explain_question(values: Mapping[str, Any], passage: str) -> Question[Node]:

@@ -20,6 +20,7 @@ from perikope.core.locks import take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, OnDuplicate, create
+from perikope.index.duplicates import DEFAULT_REPLACE
 from perikope.index.manifest import Manifest
 from perikope.index.shards import MOST_SHARDS, files_of, folder_of, joined, of_shard, shard_of
 from perikope.text.analysis import Analyzer, is_language, language_code
@@ -98,7 +99,7 @@ class ClusterWriter:
         return sum(writer.snapshot.totals.passages for writer in self._writers)
 
     @contextmanager
-    def adding(self, *, replace: bool = False, on_duplicate: OnDuplicate | None = None) -> Iterator[Callable[[Document], None]]:
+    def adding(self, *, replace: bool = DEFAULT_REPLACE, on_duplicate: OnDuplicate | None = None) -> Iterator[Callable[[Document], None]]:
         """A context with a function that takes one document after the other; see `IndexWriter.add`.
 
         After an error, none of these documents is added.

@@ -78,6 +78,9 @@ class UnreadableFile(InputError):
 class IndexFormatError(PerikopeError):
     """A folder that is not an index, or an index that is damaged or of another version."""
 
+    file = ""
+    """The path of the damaged file, if it is known."""
+
 
 class LockedError(IndexFormatError):
     """A folder that another process is writing to."""

@@ -20,6 +20,9 @@ class NameLines:
     ends: Integers
     """The offset after the line break of each name. A name that is not encoded yet may contain line breaks itself."""
 
+    are_checked: bool = False
+    """Whether it is known that the names are distinct, and that none is empty or holds white space."""
+
     def __post_init__(self) -> None:
         frozen(self.text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -13,9 +14,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import cycle
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
 
 from perikope.core.errors import PerikopeError
 
@@ -66,8 +66,10 @@ def in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Ite
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-_AHEAD = 1 << 20
-"""Bytes of results that a process may compute ahead, on systems that let us choose."""
+_BUFFER = 1 << 20
+"""Bytes of results that a pipe holds, on systems that let us choose."""
+_AHEAD = 4
+"""Portions per process that are handed out before the results of earlier portions are used."""
 
 
 def can_fork() -> bool:
@@ -78,62 +80,146 @@ def can_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def in_processes(work: Callable[[T], R], items: Sequence[T], processes: int) -> Iterator[tuple[T, R]]:
-    """Yield pairs of an item and `work(item)`, in the order of the items, computed by forked processes.
+def in_processes(work: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T], processes: int, portion: int = 1) -> Iterator[tuple[T, R]]:
+    """Yield pairs of an item and its result, in the order of the items, computed by forked processes.
 
     This is for work that holds Python's interpreter lock most of the time. The processes inherit everything that this
-    one has opened, such as a mapped index, so only results are copied, and must be picklable. Each process does every
-    n-th item. There are at most `most_workers()` processes. Call it only if `can_fork()`.
+    one has opened, such as a mapped index, so only results are copied, and must be picklable. `work` gets up to
+    `portion` items and yields one result for each. A process takes the next portion when it has done one, so that all
+    end at about the same time. There are at most `most_workers()` processes. Call it only if `can_fork()`.
     """
-    context = multiprocessing.get_context("fork")
-    connections: list[Connection] = []
-    children: list[Any] = []
-    try:
-        for number in range(processes := limited_workers(processes)):
-            receiving, sending = context.Pipe(duplex=False)
-            connections.append(receiving)
-            _enlarge(sending)
-            arguments = work, items[number::processes], sending, list(connections)
-            children.append(context.Process(target=_serve, args=arguments, daemon=True))
-            children[-1].start()
-            sending.close()  # so that the end of the process is the end of its results
-        for item, connection in zip(items, cycle(connections), strict=False):
-            yield item, _received(connection)
-    finally:
-        for connection in connections:
+    processes = limited_workers(processes)
+    portion = max(1, min(portion, len(items) // (_AHEAD * processes)))
+    portions = [items[at : at + portion] for at in range(0, len(items), portion)]
+    with _Processes(work, portions, processes) as running:
+        for number, these in enumerate(portions):
+            for item in these:
+                yield item, running.result(number)
+            running.hand_out_next()
+
+
+class _Processes(Generic[T, R]):
+    """Forked processes that compute portions, and their results so far."""
+
+    def __init__(self, work: Callable[[Sequence[T]], Iterable[R]], portions: Sequence[Sequence[T]], processes: int) -> None:
+        self._work, self._portions, self._count = work, portions, processes
+        self._next = 0
+        self._children: list[Any] = []
+        self._connections: list[Connection] = []
+        self._open: list[Connection] = []
+        """The connections of processes that have not done all."""
+        self._results: dict[int, deque[tuple[bool, Any, list[Any]]]] = {}
+
+    def __enter__(self) -> _Processes[T, R]:
+        # Numbers of portions in a pipe are a queue: a process takes the next one by reading it.
+        self._taking, self._giving = os.pipe()
+        for _ in range(_AHEAD * self._count):
+            self.hand_out_next()
+        context = multiprocessing.get_context("fork")
+        # A collection of garbage in a forked process would otherwise write to all memory that it shares.
+        gc.freeze()
+        try:
+            for _ in range(self._count):
+                receiving, sending = context.Pipe(duplex=False)
+                self._connections.append(receiving)
+                _enlarge(sending)
+                arguments = self._work, self._portions, self._taking, sending, [self._giving], list(self._connections)
+                self._children.append(context.Process(target=_serve, args=arguments, daemon=True))
+                self._children[-1].start()
+                sending.close()  # so that the end of the process is the end of its results
+        finally:
+            gc.unfreeze()
+        self._open = list(self._connections)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections:
             connection.close()
-        for child in children:
+        for end in {self._taking, self._giving} - {-1}:
+            os.close(end)
+        for child in self._children:
             child.terminate()
             child.join()
 
+    def hand_out_next(self) -> None:
+        """Let a process take one more portion. After the last one, no process waits for another."""
+        if self._next < len(self._portions):
+            os.write(self._giving, self._next.to_bytes(_NUMBER, "little"))
+            self._next += 1
+        if self._next == len(self._portions) and self._giving >= 0:
+            os.close(self._giving)
+            self._giving = -1
 
-def _serve(work: Callable[[Any], Any], items: Sequence[Any], sending: Connection, inherited: list[Connection]) -> None:
-    """Do the items of one process, and send each result, or the error, with the warnings that it caused."""
-    # The parent handles Ctrl-C. If it has ended, no one must hold the other end of the pipe: then sending fails.
+    def result(self, portion: int) -> R:
+        """The next result of a portion. Raises the error that the work raised."""
+        waiting = self._results.setdefault(portion, deque())
+        while not waiting:
+            for connection in wait(self._open):
+                self._receive(connection)  # type: ignore[arg-type]
+        succeeded, result, caught = waiting.popleft()
+        for warning in caught:
+            warnings.warn(warning, stacklevel=4)
+        if not succeeded:
+            raise result
+        return result  # type: ignore[no-any-return]
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            portion, *outcome = connection.recv()
+        except EOFError:
+            raise PerikopeError("a process ended unexpectedly (out of memory?); try again with --threads 1") from None
+        if portion == _ENDED:
+            self._open.remove(connection)
+        else:
+            self._results.setdefault(portion, deque()).append(tuple(outcome))
+
+
+_ENDED = -1
+"""What a process sends instead of the number of a portion when it has done all."""
+_NUMBER = 4
+"""Bytes of the number of a portion in a pipe. Writing and reading so few is one step."""
+
+
+def _serve(
+    work: Callable[[Sequence[Any]], Iterable[Any]],
+    portions: Sequence[Sequence[Any]],
+    taking: int,
+    sending: Connection,
+    unused: list[int],
+    inherited: list[Connection],
+) -> None:
+    """Do portions until none is left, and send each result, or the error, with the warnings that it caused."""
+    # The parent handles Ctrl-C. If it has ended, no one must hold the other ends of the pipes: then sending fails.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:
         other.close()
+    for end in unused:
+        if end >= 0:
+            os.close(end)
     with contextlib.suppress(BrokenPipeError):
-        for item in items:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                try:
-                    outcome: tuple[bool, Any] = True, work(item)
-                except Exception as error:
-                    outcome = False, _sendable(error)
-            sending.send((*outcome, [warning.message for warning in caught]))
+        while number := os.read(taking, _NUMBER):
+            portion = int.from_bytes(number, "little")
+            for outcome in _outcomes(work, portions[portion]):
+                sending.send((portion, *outcome))
+        sending.send((_ENDED, True, None, []))
 
 
-def _received(connection: Connection) -> Any:
-    try:
-        succeeded, result, caught = connection.recv()
-    except EOFError:
-        raise PerikopeError("a process ended unexpectedly (out of memory?); try again with --threads 1") from None
-    for warning in caught:
-        warnings.warn(warning, stacklevel=3)
-    if not succeeded:
-        raise result
-    return result
+def _outcomes(work: Callable[[Sequence[Any]], Iterable[Any]], items: Sequence[Any]) -> Iterator[tuple[bool, Any, list[Any]]]:
+    """For each item, whether the work succeeded, its result or the error, and the warnings.
+
+    An error ends the portion.
+    """
+    results = iter(work(items))
+    for _ in items:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                outcome: tuple[bool, Any] = True, next(results)
+            except Exception as error:
+                outcome = False, _sendable(error)
+        yield (*outcome, [warning.message for warning in caught])
+        if not outcome[0]:
+            return
 
 
 def _sendable(error: Exception) -> Exception:
@@ -150,4 +236,4 @@ def _enlarge(sending: Connection) -> None:
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        fcntl.fcntl(sending.fileno(), fcntl.F_SETPIPE_SZ, _AHEAD)
+        fcntl.fcntl(sending.fileno(), fcntl.F_SETPIPE_SZ, _BUFFER)

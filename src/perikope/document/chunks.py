@@ -14,6 +14,7 @@ The same document and the same options always give the same chunks, with the sam
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -105,13 +106,14 @@ class _ChunkCutter:
         self._headings: dict[int, str] = {}
 
     def pieces(self) -> Iterator[_ChunkPiece]:
-        """Each passage that has text, cut if it is too long."""
+        """Each passage that has visible text, cut if it is too long. No piece is empty to the eye."""
         spans = self.document.spans
         for number, span in enumerate(self._spans):
             inside = self.document.text_of(span)
             start, end = spans.start[span] + len(inside) - len(inside.lstrip()), spans.end[span] - len(inside) + len(inside.rstrip())
             if start < end:
-                yield from (_ChunkPiece(number, number, *piece) for piece in self._cut(number, start, end, 0))
+                cut = self._cut(number, start, end, 0)
+                yield from (_ChunkPiece(number, number, *piece) for piece in cut if _is_visible(self.document.text[slice(*piece)]))
 
     def joined(self) -> Iterator[_ChunkPiece]:
         """The pieces, of which consecutive ones are joined as long as they belong together and fit."""
@@ -215,6 +217,11 @@ class _ChunkCutter:
             self._paths[inner] = (*self._paths[section], *filter(None, [self._titles.get(inner, "")]))
             section = inner
         return self._paths[section]
+
+
+def _is_visible(text: str) -> bool:
+    """Whether a text has a character that can be seen: a letter, a mark, a number, a punctuation mark or a symbol."""
+    return any(unicodedata.category(character)[0] in "LMNPS" for character in text)
 
 
 _CHARACTERS = 2

@@ -1,4 +1,4 @@
-"""A piece of a document's text with its place in the document: what chunks and viewed passages have in common."""
+"""A piece of a document's text with its place in the document: for chunks, viewed passages and viewed documents."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perikope.document.tree import Document, Place
-from perikope.text.analysis import language_code
+from perikope.text.languages import language_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedText:
-    """A piece of a document's text."""
+class PieceOfText:
+    """A piece of a document's text: its characters, its part and its tag."""
 
-    document: str
-    """The id of the document."""
-    title: str
-    """The title of the document; empty if it has none."""
-    path: tuple[str, ...]
-    """The heading path: the titles from the document to the section of the text."""
     text: str
-    """The text."""
+    """The text itself."""
     start: int
     """The first character of the text in the text of the document."""
     end: int
@@ -28,7 +22,19 @@ class PlacedText:
     part: str
     """The part of the document that the text is in, such as `claims`; empty if it is in no part."""
     tag: str
-    """The tag of the passage in the source file, such as `p`; of several passages, the tag of the first."""
+    """The tag of the text in the source file, such as `p`; of several passages, the tag of the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedText(PieceOfText):
+    """A piece of a document's text with what is known about the document."""
+
+    document: str
+    """The id of the document."""
+    title: str
+    """The title of the document; empty if it has none."""
+    path: tuple[str, ...]
+    """The heading path: the titles from the document to the section of the text."""
     language: str
     """The language of the text, as a code such as `en`; `und` if it is not known."""
     citation: str
@@ -45,19 +51,23 @@ class PlacedText:
         return asdict(self)
 
 
+def piece(document: Document, span: int, start: int, end: int) -> dict[str, Any]:
+    """The fields of `PieceOfText` for the characters `start` to `end` (exclusive), which begin in a span."""
+    spans, labels = document.spans, document.labels
+    return {
+        "text": document.text[start:end], "start": start, "end": end, "part": labels[spans.part[span]], "tag": labels[spans.tag[span]],
+    }  # fmt: skip
+
+
 def placed(document: Document, span: int, path: tuple[str, ...], start: int, end: int) -> dict[str, Any]:
     """The fields of `PlacedText` for the characters `start` to `end` (exclusive), which begin in a span."""
-    spans, labels, citation = document.spans, document.labels, document.citations.get(span, "")
+    citation = document.citations.get(span, "")
     return {
+        **piece(document, span, start, end),
         "document": document.id,
         "title": document.title,
         "path": path,
-        "text": document.text[start:end],
-        "start": start,
-        "end": end,
-        "part": labels[spans.part[span]],
-        "tag": labels[spans.tag[span]],
-        "language": language_code(labels[spans.language[span]]),
+        "language": language_code(document.labels[document.spans.language[span]]),
         "citation": f"{document.metadata.get('publication', document.id)} {citation}" if citation else "",
         "metadata": dict(document.metadata),
         "source": document.member or document.source,

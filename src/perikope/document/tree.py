@@ -8,6 +8,7 @@ Span 0 is the document itself; its kind is section.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -158,6 +159,22 @@ class Document:
             head = " ".join([kind.name.lower(), self.labels[self.spans.tag[i]], *notes])
             lines.append("  " * depth[i] + head + text)
         return "\n".join(lines) + "\n"
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Control characters of Unicode, such as NUL, tab and line feed."""
+_SHOWN = 80
+"""The most characters of an id in a message."""
+
+
+def check_id(id: str) -> None:
+    """Raise `InputError` if the id of a document contains a control character.
+
+    Such an id can end a line of a file, control a terminal, or be no argument of a command.
+    """
+    if not id.isprintable() and (found := _CONTROL.search(id)):
+        shown = id if len(id) <= _SHOWN else id[:_SHOWN] + "…"
+        raise InputError(f"document {shown!r} has the control character U+{ord(found[0]):04X} in its id (for a file: its path); remove it")
 
 
 class TreeBuilder:
@@ -370,7 +387,8 @@ class TreeBuilder:
     def build(self) -> Document:
         """Close all open spans and return the document.
 
-        Raises `InputError` if the document has no id, or if its text has no letter or digit.
+        Raises `InputError` if the document has no id or one that `check_id` refuses, or if its text has no letter or
+        digit.
         """
         self._headings.clear()
         while self._open:
@@ -387,6 +405,7 @@ class TreeBuilder:
         text = "".join(self._text)
         if not self.id.strip():
             raise InputError('the document has no id; give it one ("id" in JSON Lines)')
+        check_id(self.id)
         if not any(map(str.isalnum, text)):
             raise InputError(f"document {self.id!r} is empty; remove it or give it text")
         return Document(

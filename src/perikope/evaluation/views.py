@@ -19,9 +19,10 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
 from perikope.search.batch import PreparedTopic, prepare_topic
+from perikope.search.fetching import Fetched
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
-from perikope.search.steps import Fetched, Search
+from perikope.search.steps import Search
 
 
 class View:

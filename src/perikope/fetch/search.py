@@ -18,19 +18,9 @@ from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
 from perikope.index.reader import FoundTerms, Snapshot, TermTable
 from perikope.index.segments import Segment
-from perikope.kernels.accumulate import (
-    DAMAGED,
-    FULL,
-    SMALL,
-    WINDOW,
-    ContributionTables,
-    SegmentPostings,
-    WindowBuffers,
-    allowed_documents,
-    best_of_segment,
-    best_of_small_segment,
-    rare_frequencies,
-)
+from perikope.kernels.accumulate import DAMAGED, FULL, SMALL, best_of_segment, best_of_small_segment
+from perikope.kernels.contributions import rare_frequencies
+from perikope.kernels.fetch_inputs import WINDOW, ContributionTables, SegmentPostings, WindowBuffers, allowed_documents
 from perikope.kernels.order import best_first
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
@@ -88,7 +78,7 @@ class _QueryTerms:
     def __init__(self, snapshot: Snapshot, query: Query, model: FetchModel) -> None:
         self._snapshot, self._query = snapshot, query
         table, rows = snapshot.find_terms(query.terms)
-        frequency = table.rows[rows, 0]
+        frequency = table.frequency.take(rows)
         order = frequency.argsort(kind="stable")
         if frequency[order[0]] == 0:
             order = order[frequency[order] > 0]
@@ -97,10 +87,15 @@ class _QueryTerms:
         """The data of terms, see `TermTable`."""
         self.rows = rows[order]
         """The row of each term in `table`."""
-        self.weights = np.array(query.weights)[order]
-        """The weight of each term in the query."""
-        self.coefficients = _term_factors(snapshot, table, model, by_language=bool(query.languages))[self.rows] * self.weights[:, None]
+        self.coefficients = _term_factors(snapshot, table, model, by_language=bool(query.languages)).take(self.rows, 0)
         """The model's factors of each term, multiplied by the weight of the term; shape (terms, factors)."""
+        if query.weights.count(1.0) < len(query.weights):
+            self.coefficients *= self.weights[:, None]
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each term in the query."""
+        return np.array(self._query.weights)[self._order]
 
     @property
     def names(self) -> list[str]:

@@ -71,6 +71,8 @@ class Format:
     """Further suffixes; files with them are read as this format only if the user names the format."""
     whole: bool = False
     """Whether each file is read as a whole, so that a file of more than `MAX_BYTES` is refused before it is hashed."""
+    contained: bool = False
+    """Whether the reader runs in a process of its own, with limits of time and memory, as it may get hostile files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ class FileEntry:
 FORMATS: Registry[Format] = Registry("format", "perikope.formats")
 
 
-def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None, whole: bool = False) -> Callable[[Reader], Reader]:
+def reader(
+    name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None, whole: bool = False, contained: bool = False
+) -> Callable[[Reader], Reader]:
     """Decorator that registers a function as the reader of a format.
 
     The first line of the function's docstring becomes `Format.summary`.
@@ -97,7 +101,7 @@ def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = Non
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        FORMATS.add(name, Format(name, suffixes, function, summary, split, whole=whole), function)
+        FORMATS.add(name, Format(name, suffixes, function, summary, split, whole=whole, contained=contained), function)
         return function
 
     return register
@@ -242,7 +246,7 @@ def documents(source: Source) -> Iterator[Document]:
     Raises `InputError` if the source cannot be read.
     """
     try:
-        for document in format_named(source.format).read(source):
+        for document in _reader_of(format_named(source.format))(source):
             # `Source.finish` sets `source`; a format that does not call it leaves `source` empty.
             if document.source != source.source:
                 document = replace(document, source=source.source, source_hash=source.source_hash, member=source.member)
@@ -251,6 +255,15 @@ def documents(source: Source) -> Iterator[Document]:
         raise unreadable(source.path, error) from error
     except RecursionError:
         raise UnreadableFile("is nested too deeply to be read; flatten it", path=source.path) from None
+
+
+def _reader_of(format: Format) -> Reader:
+    if not format.contained:
+        return format.read
+    # Imported here, because most folders have no such files.
+    from perikope.formats._extraction.documents import contained
+
+    return contained
 
 
 def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:

@@ -35,7 +35,7 @@ def _with_title(title: str, blocks: Sequence[FileBlock]) -> tuple[str, Sequence[
     if not blocks:
         return title, blocks
     first = blocks[0]
-    if first.kind != "heading":
+    if first.kind != "heading" or not first.text:
         is_title = first.kind == "p" and bool(title) and _same(first.text, title)
         return title, blocks[1:] if is_title and len(blocks) > 1 else blocks
     levels = [block.level for block in blocks[1:] if block.kind == "heading"]
@@ -72,7 +72,10 @@ class _BlockReader:
         self._open({"li": "ul", "tr": "table", "dt": "dl", "dd": "dl"}.get(block.kind, ""))
         if block.kind == "heading":
             # The path of titles lies at the section, whose place is that of its heading.
-            self._place(self._builder.heading(max(block.level, 1), " ".join(block.text.split())), block)
+            if text := " ".join(block.text.split()):
+                self._place(self._builder.heading(max(block.level, 1), text), block)
+            else:
+                self._builder.close_headings(max(block.level, 1))
         elif block.kind == "code":
             self._code(block)
         elif block.text.strip(" |"):
@@ -97,7 +100,7 @@ class _BlockReader:
     def _code(self, block: FileBlock) -> None:
         for number in self._builder.divided(block.text, natural_pieces(block.text), CODE, holder="pre"):
             self._place(number, block)
-        if block.note and block.note != "slide":
+        if block.note not in ("", "slide"):
             self._languages[block.note.lower()] = None
 
     def _place(self, number: int, block: FileBlock) -> None:

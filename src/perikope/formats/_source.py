@@ -20,6 +20,7 @@ from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked, verify_packed
+from perikope.text.languages import is_language, language_code
 
 MAX_BYTES = 1 << 28
 """The largest document, in unpacked bytes: 256 MB. Offsets have 32 bits, and a small archive must not fill memory."""
@@ -162,9 +163,6 @@ def language_or_nothing(tag: str) -> str:
     >>> language_or_nothing("de-CH"), language_or_nothing("klingon"), language_or_nothing("zz-ZZ")
     ('de', '', '')
     """
-    # Imported here, because the module imports numpy, which is slow and not needed to list the formats.
-    from perikope.text.analysis import is_language, language_code
-
     try:
         code = language_code(tag) if tag.strip() else ""
     except UsageError:

@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r"<<(?!\s)([^,<>]+)(?<!\s)(?:,\s*([^<>]*))?>>")
 _LANGUAGE = re.compile(r"\[source,\s*([\w+#-]+)")
 
 
-@reader("asciidoc", suffixes=(".adoc", ".asciidoc"), whole=True)
+@reader("asciidoc", suffixes=(".adoc", ".asciidoc"), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """AsciiDoc; included files are not read."""
     text = "\n".join(_Rewriter(source.text().split("\n")).lines)

@@ -39,7 +39,7 @@ _NO_TITLE = frozenset(("nav", "ul", "ol", "dl", "table", "blockquote", "figure")
 _DAMAGE = (*DAMAGE, ValueError, NotImplementedError, RuntimeError)
 
 
-@reader("epub", suffixes=(".epub",), whole=True)
+@reader("epub", suffixes=(".epub",), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """Electronic books: the pages in their order, read as HTML."""
     book = _Book(source)

@@ -81,7 +81,7 @@ _BRACKET = re.compile(r"[\[\]{}]|\\.", re.DOTALL)
 _DEFINITION = re.compile(r"[ \t]*\\?[A-Za-z@]*[#0-9 \t]*")
 
 
-@reader("latex", suffixes=(".tex", ".latex"), whole=True)
+@reader("latex", suffixes=(".tex", ".latex"), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """LaTeX; macros are not expanded and included files are not read."""
     data = source.data()

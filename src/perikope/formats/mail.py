@@ -21,7 +21,7 @@ _HEADERS = {"from": "from", "to": "to", "cc": "cc", "message-id": "message_id"}
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 
 
-@reader("email", suffixes=(".eml",), whole=True)
+@reader("email", suffixes=(".eml",), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """E-mail messages; attachments are not opened."""
     try:

@@ -14,7 +14,7 @@ from perikope.document.tree import Document
 from perikope.formats import Source, markdown, reader
 
 
-@reader("notebook", suffixes=(".ipynb",), whole=True)
+@reader("notebook", suffixes=(".ipynb",), whole=True, contained=True)
 def read(source: Source) -> Iterator[Document]:
     """Jupyter notebooks; text cells are Markdown, code cells are code."""
     try:

@@ -1,4 +1,4 @@
-"""Office files and markup languages: one format per kind of file. kreuzberg reads all but DOCX and ODT."""
+"""Office files: one format per kind of file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def read_docx(source: Source) -> Iterator[Document]:
 
 @reader("pptx", suffixes=(".pptx",), whole=True)
 def read_pptx(source: Source) -> Iterator[Document]:
-    """PowerPoint presentations; passages have the number of their slide (extra `files`)."""
+    """PowerPoint presentations; passages have the number of their slide."""
     return _read(source, "pptx")
 
 
 @reader("xlsx", suffixes=(".xlsx",), whole=True)
 def read_xlsx(source: Source) -> Iterator[Document]:
-    """Excel workbooks; one section per sheet, one passage per row (extra `files`)."""
+    """Excel workbooks; one section per sheet, one passage per row."""
     return _read(source, "xlsx")
 
 
@@ -40,11 +40,5 @@ def read_odt(source: Source) -> Iterator[Document]:
 
 @reader("rtf", suffixes=(".rtf",), whole=True)
 def read_rtf(source: Source) -> Iterator[Document]:
-    """Rich Text Format; bold paragraphs are headings (extra `files`)."""
+    """Rich Text Format."""
     return _read(source, "rtf")
-
-
-@reader("org", suffixes=(".org",), whole=True)
-def read_org(source: Source) -> Iterator[Document]:
-    """Org mode of Emacs; included files are not read (extra `files`)."""
-    return _read(source, "org")

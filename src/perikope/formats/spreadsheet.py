@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
 from perikope.formats import Source, reader
 from perikope.formats._blocks import tree_of
-from perikope.formats._extraction.blocks import Extracted, FileBlock
+from perikope.formats._extraction.blocks import Extracted, table_blocks
 from perikope.formats._extraction.process import extract
 
 LONGEST_CELL = 1 << 20
@@ -55,13 +55,3 @@ def _table(source: Source, text: str, delimiter: str) -> Extracted:
     finally:
         csv.field_size_limit(longest)
     return Extracted(table_blocks([row for row in rows if any(row)]))
-
-
-def table_blocks(rows: Sequence[Sequence[str]]) -> list[FileBlock]:
-    """The blocks of a table; its first row is a header if all its cells are different words, and no numbers."""
-    if not rows:
-        return []
-    first = rows[0]
-    is_header = len(rows) > 1 and all(first) and len(set(first)) == len(first) and not any(cell[:1].isdigit() for cell in first)
-    header = " | ".join(first) if is_header else ""
-    return [FileBlock("table", header), *(FileBlock("tr", " | ".join(row)) for row in (rows[1:] if is_header else rows))]

@@ -216,4 +216,6 @@ def damaged(path: Path, what: str) -> IndexFormatError:
 
     The message is the path followed by `what`, such as `is cut short`.
     """
-    return IndexFormatError(f"{path} {what}: restore it from a copy or build the index again")
+    error = IndexFormatError(f"{path} {what}: restore it from a copy or build the index again")
+    error.file = str(path)
+    return error

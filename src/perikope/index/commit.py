@@ -20,9 +20,9 @@ from perikope.core import files
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError, InputError, UncommittedWarning, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
-from perikope.document.tree import Document
+from perikope.document.tree import Document, check_id
 from perikope.index import manifest as manifests
-from perikope.index.duplicates import Duplicate
+from perikope.index.duplicates import DEFAULT_REPLACE, Duplicate
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
@@ -125,6 +125,16 @@ class _Addition:
     """The first segment that holds documents of this call only; None if the call has no segment of its own."""
 
 
+@dataclass(frozen=True, slots=True)
+class PendingCommit:
+    """By what the next commit of a writer is recognised, even if the writer ends meanwhile."""
+
+    generation: int
+    """The number of the commit before it."""
+    stamp: str
+    """A part of the names of its files, and of no others; see `manifest.has_file_of`."""
+
+
 class IndexWriter:
     """Changes an index. It holds the lock of the index until it is closed.
 
@@ -201,12 +211,22 @@ class IndexWriter:
         return ", ".join([*counts, *([f"{deleted} deleted"] if deleted else [])]) or ("documents added" if self.changed else "")
 
     @property
+    def pending(self) -> PendingCommit:
+        """By what the next commit is recognised in the manifest."""
+        return PendingCommit(self.snapshot.manifest.generation, self.stamp)
+
+    @property
     def deleted(self) -> int:
         """The number of documents that the next commit deletes, including documents that it replaces."""
         return len(self._deleted)
 
     def add(
-        self, documents: Iterable[Document], *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+        self,
+        documents: Iterable[Document],
+        *,
+        replace: bool = DEFAULT_REPLACE,
+        keeps: Keeps | None = None,
+        on_duplicate: OnDuplicate | None = None,
     ) -> None:
         """Add documents. They become visible with `commit`.
 
@@ -223,7 +243,7 @@ class IndexWriter:
 
     @contextlib.contextmanager
     def adding(
-        self, *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+        self, *, replace: bool = DEFAULT_REPLACE, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
     ) -> Iterator[Callable[[Document], None]]:
         """A context with a function that takes one document after the other, as a single call of `add` does."""
         self._check_usable()
@@ -235,6 +255,7 @@ class IndexWriter:
                     f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
                     "TreeBuilder, or dictionaries with the keys of JSON Lines"
                 )
+            check_id(document.id)  # a document may be made without a builder
             record = encode_record(document)
             if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
                 addition.waiting.append((document, record))
@@ -346,7 +367,7 @@ class IndexWriter:
         self,
         written: Sequence[WrittenSegment],
         *,
-        replace: bool = False,
+        replace: bool = DEFAULT_REPLACE,
         keeps: Keeps | None = None,
         on_duplicate: OnDuplicate | None = None,
     ) -> None:

@@ -10,6 +10,8 @@ from perikope.core.errors import unknown
 DUPLICATES = ("first", "error")
 """What to do if several documents have the same id: index the first of them only, or raise an error."""
 DEFAULT_DUPLICATES = "first"
+DEFAULT_REPLACE = False
+"""Whether a new document replaces a document of the index with the same id, unless the caller says so."""
 MOST_NAMED = 5
 """The number of duplicates that a message names."""
 

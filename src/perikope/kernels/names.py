@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from perikope.core.arrays import Bytes, Floats32, Integers, Mask
-from perikope.kernels.gather import NumberColumn, number_at
+from perikope.kernels.gather import ONE, NumberColumn, number_at
 from perikope.kernels.jit import inner, kernel
 
 NEWLINE, SPACE, MINUS, POINT, ZERO, AT, HASH, PERCENT, DELETE, LETTER_E, PLUS = b"\n -.0@#%\x7fe+"
@@ -96,6 +96,25 @@ def write_names(
         text[to] = NEWLINE
         plain[i] = good
     return plain
+
+
+@kernel
+def copy_lines(text: Bytes, ends: Integers, chosen: Integers) -> tuple[Bytes, Integers]:
+    """Some lines of a text, one after the other, and where each of them ends. Line i ends before `ends[i]`."""
+    end_of_line = np.empty(chosen.size, np.int64)
+    size = np.int64(0)
+    for i in range(chosen.size):
+        line = chosen[i]
+        size += ends[line] - (ends[line - 1] if line > 0 else 0)
+        end_of_line[i] = size
+    copied = np.empty(size, np.uint8)
+    to = np.uintp(0)
+    for i in range(chosen.size):
+        line = chosen[i]
+        for source in range(ends[line - 1] if line > 0 else 0, ends[line]):
+            copied[to] = text[source]
+            to += ONE
+    return copied, end_of_line
 
 
 @inner

@@ -114,3 +114,17 @@ def _before(keys: Unsigned64, row: int, other: int) -> bool:
         if keys[chunk, row] != keys[chunk, other]:
             return keys[chunk, row] < keys[chunk, other]
     return False
+
+
+_SPACE, _ASCII = 0x20, 0x80
+
+
+def are_distinct(text: Bytes, ends: Integers) -> bool:
+    """Whether it is certain that lines of text are distinct and ASCII, and that none is empty or holds white space.
+
+    Line i ends before `ends[i]`, with a line break.
+    """
+    breaks = int(np.count_nonzero(text <= _SPACE))
+    if breaks != ends.size or np.diff(ends, prepend=0).min(initial=2) <= 1 or text.max(initial=0) >= _ASCII:
+        return False
+    return bool(np.unique(hash_strings(ends.astype(np.uint64), text)).size == ends.size)

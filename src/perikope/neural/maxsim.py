@@ -8,16 +8,18 @@ fewer products than values. Documents are compared one by one, so that a score d
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
-from perikope.core.arrays import Floats, Floats32, Integers, Mask
+from perikope.core.arrays import Bytes, Floats, Floats32, Integers, Mask, Unsigned16
 from perikope.core.parallel import usable_cores
 from perikope.kernels.vectors import best_centroids, best_products
 from perikope.neural.stores.codebook import Codebook, CodedDocument, PackedVectors, damaged
 
+T = TypeVar("T")
 BLOCK = 512
 """Vectors per block. At 128 dimensions, an unpacked block has 256 KiB."""
 _ALONE = 1 << 18
@@ -64,6 +66,22 @@ def refined_max_sim(query: Floats32, packed: PackedVectors, refine: int, *, thre
     return scores, chosen
 
 
+def products(query: Floats32, codebook: Codebook, pieces: Sequence[Callable[[], Bytes]], *, threads: int = 0) -> Floats:
+    """The dot product of one query vector (dimension,) with each packed vector of all pieces, in their order.
+
+    A piece is a function that returns packed vectors (vectors, bytes per vector), so that few are in memory at a time.
+    `threads` is as in `max_sim`. The last bits of a product may differ from those of `max_sim`.
+    """
+    comparison = _Comparison(query.reshape(1, -1), codebook)
+
+    def compare(piece: Callable[[], Bytes]) -> Floats:
+        rows = piece()
+        ones: Unsigned16 = np.ones(rows.shape[0], np.uint16)
+        return comparison.vectors(CodedDocument(rows, ones, ones))
+
+    return np.concatenate([np.zeros(0), *_in_threads(compare, pieces, _threads(threads))])
+
+
 class _Comparison:
     """Compares one query with the packed vectors of documents. The query is prepared once."""
 
@@ -74,6 +92,7 @@ class _Comparison:
         self._of_centroid = codebook.centroids @ self._query
         fitting = max(_ALONE // (max(self._query.size, 1)), 1)
         self._at_once = min(1 << fitting.bit_length() - 1, BLOCK)
+        self._buffers = threading.local()
 
     def vectors(self, document: CodedDocument) -> Floats:
         """The MaxSim scores (passages,) of a document's passages, computed from their vectors."""
@@ -81,9 +100,8 @@ class _Comparison:
         passage_of_row, best = self._empty(document)
         rows = document.rows
         # A block is several small matrices, which are multiplied one by one. The last matrix may be partly
-        # unused; its other products are ignored.
-        blocks = np.zeros((-(-BLOCK // self._at_once), self._at_once, book.dimension), np.float32)
-        results = np.empty((*blocks.shape[:2], best.shape[1]), np.float32)
+        # unused; its other products, of vectors of earlier documents, are ignored.
+        blocks, results = self._blocks()
         block, products = blocks.reshape(-1, book.dimension), results.reshape(-1, best.shape[1])
         for start in range(0, rows.shape[0], BLOCK):
             rows_of_block = rows[start : start + BLOCK]
@@ -96,6 +114,15 @@ class _Comparison:
             ):
                 raise damaged()
         return _summed(best, document)
+
+    def _blocks(self) -> tuple[Floats32, Floats32]:
+        """A block of unpacked vectors and one of products, both as small matrices; each thread has its own."""
+        if not hasattr(self._buffers, "blocks"):
+            shape = (-(-BLOCK // self._at_once), self._at_once)
+            vectors = np.zeros((*shape, self._codebook.dimension), np.float32)
+            self._buffers.blocks = vectors, np.empty((*shape, self._query.shape[1]), np.float32)
+        blocks: tuple[Floats32, Floats32] = self._buffers.blocks
+        return blocks
 
     def centroids(self, document: CodedDocument) -> Floats:
         """The MaxSim scores (passages,) of a document's passages, with each vector replaced by its centroid."""
@@ -127,11 +154,16 @@ def _summed(best: Floats32, document: CodedDocument) -> Floats:
 
 def _of_documents(compare: Callable[[CodedDocument], Floats], packed: PackedVectors, threads: int) -> Floats:
     """The scores (passages,) of all passages: `compare` is called per document, in several threads if that pays off."""
-    workers = threads or (usable_cores() if threading.current_thread() is threading.main_thread() else 1)
-    workers = min(workers, 1 + int(packed.first_vector_of_document[-1]) // _WORTH_A_THREAD)
-    if workers == 1:
-        scores = [compare(document) for document in packed.documents]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            scores = list(pool.map(compare, packed.documents))
-    return np.concatenate([np.zeros(0), *scores])
+    workers = min(_threads(threads), 1 + int(packed.first_vector_of_document[-1]) // _WORTH_A_THREAD)
+    return np.concatenate([np.zeros(0), *_in_threads(compare, packed.documents, workers)])
+
+
+def _threads(threads: int) -> int:
+    return threads or (usable_cores() if threading.current_thread() is threading.main_thread() else 1)
+
+
+def _in_threads(compare: Callable[[T], Floats], items: Sequence[T], workers: int) -> list[Floats]:
+    if workers == 1 or len(items) < 2:
+        return [compare(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(compare, items))

@@ -5,7 +5,8 @@
     # Candidates by vectors only:
     index.search(query, candidates=nearest_documents(index, query), model="vectors")
 
-The search is exact: the query is compared with every passage of the index.
+The query is compared with every passage of the index, unless the store has clusters (`stores.clusters`): then it is
+compared with the passages of the nearest clusters. Scores are exact in both cases.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from perikope.fetch.search import in_order
 from perikope.index.reader import Snapshot
 from perikope.neural.maxsim import max_sim
 from perikope.neural.models import POOLED_STORE, open_store, query_vectors
+from perikope.neural.narrowing import narrowed
 from perikope.search.facade import Index
 
 _AT_ONCE = 1024
@@ -49,7 +51,7 @@ def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask)
     """
     opened = open_store(snapshot, store, "pooled", "own", "tokens", "context")
     vectors = query_vectors(snapshot, opened, text)
-    numbers = np.flatnonzero(allowed)
+    numbers = narrowed(snapshot, opened, vectors[0], most, allowed) if opened.kind in ("pooled", "own") else np.flatnonzero(allowed)
     documents, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
     for start in range(0, numbers.size, _AT_ONCE):
         packed = opened.find(snapshot, numbers[start : start + _AT_ONCE])

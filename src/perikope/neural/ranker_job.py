@@ -22,7 +22,7 @@ from perikope.evaluation.fusion import FOLDS, SHARES, choose_shares, fused_ranki
 from perikope.evaluation.io.runs import Run
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
-from perikope.neural.encoder import keeping_random_state
+from perikope.neural.devices import keeping_random_state
 from perikope.neural.guard import Guard, guarding_collections
 from perikope.neural.hgat import HGAT, LateFusion
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings, shared_name

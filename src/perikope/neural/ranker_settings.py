@@ -12,7 +12,7 @@ from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan import Plan, check_sets
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
 from perikope.neural.defaults import DIMENSION
-from perikope.neural.encoder import keeping_random_state
+from perikope.neural.devices import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
 from perikope.neural.system_keys import NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings

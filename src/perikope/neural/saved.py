@@ -25,8 +25,10 @@ from perikope.core import files
 from perikope.core.array_files import hash_of
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, with_checksum
 from perikope.core.errors import InputError, UsageError
-from perikope.neural.encoder import Encoder, keeping_random_state, save_weights
+from perikope.neural.devices import keeping_random_state
+from perikope.neural.encoder import Encoder
 from perikope.neural.encoder_files import read_settings, read_small
+from perikope.neural.encoder_weights import save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 
 CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors", "ranker.json"

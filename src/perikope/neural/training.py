@@ -31,7 +31,10 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.reading import read_saved_object
 from perikope.evaluation.depth import depth_of
 from perikope.evaluation.measures import parse_measure
-from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
+from perikope.neural.devices import keeping_random_state
+from perikope.neural.encoder import Encoder
+from perikope.neural.encoder_weights import save_weights
+from perikope.neural.similarity import similarity
 from perikope.neural.triples import Texts, Topics, draw_triples, mix_evenly, sources_of
 
 if TYPE_CHECKING:

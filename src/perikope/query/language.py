@@ -129,6 +129,8 @@ def evidence_of(snapshot: Snapshot, query_words: Sequence[str]) -> dict[str, flo
 
 def note_on_language(snapshot: Snapshot, text: str, searched: Searched) -> str:
     """A sentence that says in which languages a query was searched, if several languages have some of its words."""
+    if not searched.is_unclear and not searched.fallback:
+        return ""
     chosen = searched.languages[0]
     content = [word for word in words(text) if snapshot.analyzer.term(word, chosen) is not None]
 

@@ -124,6 +124,8 @@ class Query:
     def positive(self) -> Query:
         """The query without the terms that occur only under NOT. The tree does not change."""
         negated = self.negated
+        if not negated:
+            return self
         return self._with({term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term not in negated})
 
     def expanded(self, expansion: Query) -> Query:
@@ -161,8 +163,9 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], variant
     query_words = [word for word in query_words if analyzer.term(word, codes[0]) is not None]
     terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
-    terms_of_word = {word: terms_or_fallback(word, analyzer, codes, variants) for word in query_words}
-    counts.update(term for word in query_words for term in terms_of_word[word] if term.partition(":")[0] in variants.fallback)
+    terms_of_word = {word: terms_or_fallback(word, analyzer, codes, variants) for word in dict.fromkeys(query_words)}
+    if variants.fallback:
+        counts.update(term for word in query_words for term in terms_of_word[word] if term.partition(":")[0] in variants.fallback)
     if len(counts) > MAX_TERMS:
         raise UsageError(f"the query has {len(counts):,} distinct terms; shorten it to at most {MAX_TERMS:,}")
     if not counts:

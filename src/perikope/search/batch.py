@@ -14,10 +14,11 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
 from perikope.core.parallel import can_fork, in_parallel, in_processes, usable_cores
 from perikope.fetch.prior_art import PatentQuery
-from perikope.index.reader import Snapshot
+from perikope.index.reader import FoundTerms, Snapshot
 from perikope.patents.translation import TranslationError
 from perikope.query.language import language_name
 from perikope.query.topic import Topic
+from perikope.search.all_names import expect_names
 from perikope.search.asking import Asked, Prepared, check_about_patents
 from perikope.search.best import BestModel, best_model
 from perikope.search.fetching import documents_of
@@ -35,6 +36,9 @@ R = TypeVar("R")
 
 Run = Mapping[str, Mapping[str, float]]
 """Scores by topic id and then by name of the passage or document."""
+
+PORTION = 16
+"""Topics whose terms are looked up together. A process takes so many at a time."""
 
 NOTHING_FOUND = "no passage matches the query and satisfies all conditions"
 """The message about a topic that has no results."""
@@ -94,6 +98,11 @@ def _prepare(snapshot: Snapshot, asked: Asked, options: SearchOptions, best: Bes
     except UsageError as error:
         Search(snapshot, options)
         return _Refused(str(error))
+    return _prepared_by(search, asked)
+
+
+def _prepared_by(search: Search, asked: Asked) -> tuple[Search, Prepared] | _Refused:
+    """A search, and a query in terms of its index."""
     try:
         return search, search.prepare(asked)
     except (UsageError, InputError, TranslationError) as error:
@@ -116,9 +125,16 @@ def _search_all(
     `best` is the best model of the index if the options name none. All queries are ranked by the same model. `copied`
     says that results of `finish` can be copied from another process, so that processes may do the work.
     """
+    shared: list[Search] = []
 
-    def search(asked: Asked) -> R | _Refused:
-        ready = _prepare(snapshot, asked, options, best)
+    def prepare(asked: Asked) -> tuple[Search, Prepared] | _Refused:
+        if isinstance(asked, Topic) and asked.options:
+            return _prepare(snapshot, asked, options, best)
+        if not shared:
+            shared.append(Search(snapshot, options, best))
+        return _prepared_by(shared[0], asked)
+
+    def search(asked: Asked, ready: tuple[Search, Prepared] | _Refused) -> R | _Refused:
         if isinstance(ready, _Refused):
             return ready
         chosen, prepared = ready
@@ -126,16 +142,40 @@ def _search_all(
             warnings.warn(complaint, stacklevel=2)
         return finish(prepared, chosen.run(prepared))
 
+    def search_portion(portion: Sequence[Asked]) -> Iterator[R | _Refused]:
+        ready = [prepare(asked) for asked in portion]
+        _look_up(snapshot, [each[1] for each in ready if not isinstance(each, _Refused)])
+        yield from map(search, portion, ready)
+
     threads = threads or usable_cores()
-    if threads == 1 or not copied or not snapshot.is_local or not _is_lexical(options, best) or not can_fork():
-        return in_parallel(search, queries, threads)
-    return _in_processes(search, list(queries), threads)
+    if not copied or not _is_lexical(options, best):
+        return in_parallel(lambda asked: search(asked, prepare(asked)), queries, threads)
+    listed = list(queries)
+    if threads > 1 and snapshot.is_local and can_fork():
+        return _in_processes(search_portion, listed, threads)
+    if threads > 1:
+        return in_parallel(lambda asked: search(asked, prepare(asked)), listed, threads)
+    portions = (listed[at : at + PORTION] for at in range(0, len(listed), PORTION))
+    return ((asked, found) for portion in portions for asked, found in zip(portion, search_portion(portion), strict=True))
 
 
-def _in_processes(search: Callable[[Asked], R], queries: Sequence[Asked], processes: int) -> Iterator[tuple[Asked, R]]:
+def _look_up(snapshot: Snapshot, queries: Iterable[Prepared]) -> None:
+    """Look up and verify the terms of several queries at once, which takes hardly longer than those of one.
+
+    The shards of a cluster verify the terms when they read their postings.
+    """
+    terms = dict.fromkeys(term for prepared in queries for query in prepared.queries for term in query.ungrouped.terms)
+    table, rows = snapshot.find_terms(list(terms))
+    if not snapshot.is_local:
+        return
+    for i, segment in enumerate(snapshot.segments):
+        segment.posted.require(table.rows[rows, FoundTerms.column(i)])
+
+
+def _in_processes(work: Callable[[Sequence[Asked]], Iterable[R]], queries: Sequence[Asked], processes: int) -> Iterator[tuple[Asked, R]]:
     # The first query is searched here: what it compiles and caches need not be made again by every process.
-    yield from ((asked, search(asked)) for asked in queries[:1])
-    yield from in_processes(search, queries[1:], min(processes, len(queries) - 1)) if len(queries) > 1 else ()
+    yield from zip(queries[:1], work(queries[:1]), strict=True)
+    yield from in_processes(work, queries[1:], min(processes, len(queries) - 1), PORTION) if len(queries) > 1 else ()
 
 
 def _is_lexical(options: SearchOptions, best: BestModel | None) -> bool:
@@ -234,6 +274,9 @@ def search_topics(
     chosen = resolve_options(followed, given, options)
     page = {"k": chosen.k, "offset": chosen.offset}
     best = best_model(index.snapshot, chosen)
+    if not document_ranking:
+        topics = list(topics)
+        expect_names(index.snapshot, chosen.k * len(topics))
     in_common = (*((best.note,) if best is not None and best.note else ()), *_notes_in_common(index.snapshot, chosen))
     if on_note is not None:
         for note in in_common:

@@ -71,6 +71,11 @@ class Eligibility:
         across, keep = options.across_passages, options.keep_unmatched
         return cls(snapshot, units, element_tags, parts, tags, must_match, across, keep, presentation)
 
+    @property
+    def restricts_rows(self) -> bool:
+        """Whether the options leave out rows, whatever their scores are."""
+        return self.must_match or self.parts is not None or self.tags is not None
+
     def allowed(self, matches: Matches) -> Mask | None:
         """The mask of rows that may be results with any model; None if all rows may be results."""
         masks = [

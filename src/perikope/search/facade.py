@@ -18,8 +18,8 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.field_values import field_values
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
-from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, DuplicateWarning, check_duplicates
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, PendingCommit, create
+from perikope.index.duplicates import DEFAULT_DUPLICATES, DEFAULT_REPLACE, Duplicate, DuplicateWarning, check_duplicates
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
@@ -172,7 +172,7 @@ class Index:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self.snapshot.manifest.fingerprint
 
-    def add(self, documents: Given | Iterable[Given], *, replace: bool = False, duplicates: str = DEFAULT_DUPLICATES) -> None:
+    def add(self, documents: Given | Iterable[Given], *, replace: bool = DEFAULT_REPLACE, duplicates: str = DEFAULT_DUPLICATES) -> None:
         """Add documents, which become searchable with `commit`.
 
         A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
@@ -251,6 +251,11 @@ class Index:
         if self._writer is not None:
             self._show(self._writer.commit())
             self.rollback()
+
+    @property
+    def pending_commit(self) -> PendingCommit | None:
+        """By what the next commit is recognised in the manifest; None if the index has not been changed."""
+        return None if self._writer is None else self._writer.pending
 
     def rollback(self) -> None:
         """Discard the changes since the last commit."""

@@ -25,6 +25,14 @@ from perikope.query.terms import Query
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """The documents whose passages are scored, and the query that scores the passages."""
+
+    candidates: Candidates
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Fetching:
     """Chooses the documents of a snapshot whose passages are scored."""
 

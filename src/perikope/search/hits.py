@@ -232,6 +232,13 @@ def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) ->
 
 @lru_cache(maxsize=16)
 def _matching_words(analyzer: Analyzer, terms: tuple[str, ...], language: str) -> Callable[[str], bool]:
-    """A function that tells whether a word matches a query. The hits of a search share most of their words."""
-    wanted = set(single_terms(terms))
-    return lru_cache(maxsize=4096)(lambda word: f"{language}:{analyzer.term(word, language)}" in wanted)
+    """A function that tells whether a word matches a query."""
+    prefix, term_of = f"{language}:", _terms_of_words(analyzer, language)
+    wanted = {term.removeprefix(prefix) for term in single_terms(terms) if term.startswith(prefix)}
+    return lambda word: term_of(word) in wanted
+
+
+@lru_cache(maxsize=8)
+def _terms_of_words(analyzer: Analyzer, language: str) -> Callable[[str], str | None]:
+    """A function that returns the term of a word, or None. Hits share most of their words, whatever the query."""
+    return lru_cache(maxsize=1 << 15)(lambda word: analyzer.term(word, language))

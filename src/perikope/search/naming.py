@@ -9,18 +9,16 @@ from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
 from perikope.browse.structure import DocumentOutline, Units
-from perikope.core.arrays import Bytes, Integers, Mask
+from perikope.core.arrays import Integers
 from perikope.core.name_lines import NameLines
 from perikope.core.names import encode, running_number, split_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
-from perikope.index.segments import Segment
-from perikope.kernels.names import write_names
+from perikope.search.all_names import all_names
+from perikope.search.segment_names import NamesOfSegment
 
 _FEW = 64
 """This many passages are named in Python, which need not compile a kernel."""
-_POWERS = 10 ** np.arange(1, 19)
-"""The smallest integers with two digits, three digits and so on."""
 
 
 def names_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[str]:
@@ -54,7 +52,7 @@ def _names_of_shard(snapshot: Snapshot, documents: Integers, spans: Integers, nu
 
 
 def lines_of_names(snapshot: Snapshot, matches: Matches, rows: Integers) -> NameLines:
-    """The names of the given rows of the matches, in the same order, as lines."""
+    """The names of the given rows of the matches, in the same order, as lines. No row may be given twice."""
     if matches.units != "passages" or rows.size <= _FEW:
         return NameLines.of(_names_one_by_one(snapshot, matches, rows))
     documents, *beside = _places(matches, rows)
@@ -69,6 +67,9 @@ def lines_of_names(snapshot: Snapshot, matches: Matches, rows: Integers) -> Name
 
 def _lines_of_shard(snapshot: Snapshot, numbers: Integers, spans: Integers, number_in_document: Integers) -> NameLines:
     """The names of passages, given by document, span and number in the document, as lines."""
+    known = all_names(snapshot, numbers.size)
+    if known is not None:
+        return known.of(numbers, number_in_document + 1)
     segments = np.searchsorted(snapshot.first_document, numbers, "right") - 1
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(segments[order], np.arange(len(snapshot.segments) + 1))
@@ -78,7 +79,7 @@ def _lines_of_shard(snapshot: Snapshot, numbers: Integers, spans: Integers, numb
         inside = order[bounds[i] : bounds[i + 1]]
         if inside.size:
             local = numbers[inside] - snapshot.first_document[i]
-            ids = _NamesOfSegment(segment, local, spans[inside], number_in_document[inside] + 1)
+            ids = NamesOfSegment(segment, local, spans[inside], number_in_document[inside] + 1)
             length[inside] = ids.lengths()
             chosen.append((inside, ids))
     ends = np.cumsum(length)
@@ -93,40 +94,6 @@ def _lines_of_shard(snapshot: Snapshot, numbers: Integers, spans: Integers, numb
     for row, name in zip(others.tolist(), one_by_one, strict=True):
         names[row] = name
     return NameLines.of(names)
-
-
-class _NamesOfSegment:
-    """The ids of passages of one segment and of their documents, as ranges of bytes.
-
-    `documents` must be in ascending order. `spans` and `numbers` have the span and the number, from 1, of each passage
-    in its document.
-    """
-
-    def __init__(self, segment: Segment, documents: Integers, spans: Integers, numbers: Integers) -> None:
-        self._segment, self._numbers = segment, numbers
-        segment.named.require(documents)
-        self._of_document = segment.document_ids.bounds(documents)
-        rows = segment.rows_of_ids(documents, spans)
-        has_id = rows >= 0
-        segment.ids.require(rows[has_id])
-        self._of_id = np.full(rows.size, -1), np.full(rows.size, -1)
-        for bounds, found in zip(self._of_id, segment.ids.bounds(rows[has_id]), strict=True):
-            bounds[has_id] = found
-        # An empty id is none, as for a single passage.
-        for bounds in self._of_id:
-            bounds[self._of_id[0] == self._of_id[1]] = -1
-
-    def lengths(self) -> Integers:
-        """The length of each name in bytes, with a line break."""
-        digits = np.searchsorted(_POWERS, self._numbers, "right") + 1
-        own = np.where(self._of_id[0] < 0, digits + 1, self._of_id[1] - self._of_id[0])
-        return self._of_document[1] - self._of_document[0] + own + 2
-
-    def write(self, text: Bytes, at: Integers) -> Mask:
-        """Write the names to `text` from the offsets `at` on; returns whether each is right, see `write_names`."""
-        data = self._segment.document_ids.data, self._segment.ids.data
-        plain: Mask = write_names(text, at, data[0], *self._of_document, data[1], *self._of_id, self._numbers)
-        return plain
 
 
 def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[str, int]:

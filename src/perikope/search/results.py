@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -30,6 +30,20 @@ from perikope.search.hits import Hit, RankedDocument, read_document, read_hit
 from perikope.search.suggestions import Suggestions, suggest
 
 
+class RankedMatches(NamedTuple):
+    """The signals, scores and ranking of matches by one model."""
+
+    matches: Matches
+    signals: Signals
+    score: Column
+    eligible: Mask | None
+    """The mask of rows that may be results; None if all rows may be results."""
+    groups: Integers | None
+    """The group number of each document, if only one document per group may have results; else None. See
+    `perikope.browse.ranking.rank`."""
+    ranking: Ranking
+
+
 class Results(HitSequence):
     """The hits of one search, best first.
 
@@ -39,13 +53,9 @@ class Results(HitSequence):
     def __init__(
         self,
         snapshot: Snapshot,
-        matches: Matches,
-        signals: Signals,
-        score: Column,
-        ranking: Ranking,
-        eligible: Mask | None,
-        group_of_document: Integers | None = None,
+        ranked: RankedMatches,
         *,
+        rank_all: Callable[[], RankedMatches] | None = None,
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
         queries: tuple[Query, ...] = (),
@@ -53,22 +63,48 @@ class Results(HitSequence):
     ) -> None:
         """Results of a ranking.
 
-        `eligible` is the mask of rows of the matches that may be results; None if all rows may be results. For
-        `group_of_document` see `perikope.browse.ranking.rank`. `queries` are the queries whose words are corrected.
-        `model` is the model that ranked.
+        If `ranked` has only the candidates that can have hits, `rank_all` returns the same ranking with all candidates.
+        `queries` are the queries whose words are corrected. `model` is the model that ranked.
         """
         self._snapshot = snapshot
-        self.matches = matches
-        self.score = score
-        self.ranking = ranking
-        self._signals = signals
-        self.eligible = eligible
-        self.group_of_document = group_of_document
+        self._ranked, self._rank_all = ranked, rank_all
         self.is_complete = is_complete
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
         self._notes, self._queries = notes, queries
         self.model = model
         """The model that ranked, with the parameters that differ from their defaults, as in `bm25(k1=0.6)`."""
+
+    @property
+    def matches(self) -> Matches:
+        """The matches of all candidates. A search may have left out documents that cannot have hits; they are read now.
+
+        So do `score`, `ranking` and `eligible`, whose rows are those of `matches`.
+        """
+        return self._all.matches
+
+    @property
+    def score(self) -> Column:
+        """The score of each row of `matches`."""
+        return self._all.score
+
+    @property
+    def ranking(self) -> Ranking:
+        """The rows of `matches` that are hits, best first."""
+        return self._all.ranking
+
+    @property
+    def eligible(self) -> Mask | None:
+        """The mask of rows of `matches` that may be results; None if all rows may be results."""
+        return self._all.eligible
+
+    @property
+    def _all(self) -> RankedMatches:
+        """The ranking with all candidates. From now on hits are read from it, so that rows have one meaning."""
+        if self._rank_all is not None:
+            # Threads that come here together compute the same; a reader has one of the two rankings as a whole.
+            self._ranked = self._rank_all()
+            self._rank_all = None
+        return self._ranked
 
     @cached_property
     def suggestions(self) -> Suggestions:
@@ -81,7 +117,7 @@ class Results(HitSequence):
         return tuple(map(abridged, (*self._notes, self.suggestions.note) if self.suggestions else self._notes))
 
     def __len__(self) -> int:
-        return len(self.ranking)
+        return len(self._ranked.ranking)
 
     @property
     def of_several_languages(self) -> bool:
@@ -98,16 +134,19 @@ class Results(HitSequence):
         if not -len(self) <= number < len(self):
             raise IndexError(number)
         number %= len(self)
-        rank = self.ranking.offset + number + 1
-        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), rank, float(self.ranking.scores[number]))
+        matches, ranking = self._ranked.matches, self._ranked.ranking
+        return read_hit(self._snapshot, matches, int(ranking.rows[number]), ranking.offset + number + 1, float(ranking.scores[number]))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""
-        return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
+        ranked = self._ranked
+        names = naming.names_of(self._snapshot, ranked.matches, ranked.ranking.rows)
+        return list(zip(names, ranked.ranking.scores.tolist(), strict=True))
 
     def ranked_names(self) -> RankedNames:
         """The same as `names`, for many hits: as one text, which `write_run` writes without an object per hit."""
-        return RankedNames(naming.lines_of_names(self._snapshot, self.matches, self.ranking.rows), self.ranking.scores)
+        ranked = self._ranked
+        return RankedNames(naming.lines_of_names(self._snapshot, ranked.matches, ranked.ranking.rows), ranked.ranking.scores)
 
     def names_of(self, rows: Integers) -> list[str]:
         """The names of the given rows of `matches`, in the same order. The rows need not be hits."""
@@ -130,15 +169,16 @@ class Results(HitSequence):
         The first columns are `document`, `passage`, `rank` and `score`. A signal with one of these names gets the
         prefix `signal_`.
         """
-        rows = self.ranking.rows
-        names = [split_name(name) for name in self.names_of(rows)]
+        ranked = self._ranked
+        rows = ranked.ranking.rows
+        names = [split_name(name) for name in naming.names_of(self._snapshot, ranked.matches, rows)]
         columns: dict[str, Array] = {
             "document": np.array([document for document, _ in names], object),
             "passage": np.array([passage for _, passage in names], object),
-            "rank": self.ranking.offset + np.arange(1, rows.size + 1),
-            "score": self.ranking.scores.copy(),
+            "rank": ranked.ranking.offset + np.arange(1, rows.size + 1),
+            "score": ranked.ranking.scores.copy(),
         }
-        return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
+        return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in ranked.signals.items()}
 
     def document_ranking(self, method: str = "maxp", k: int = 1000, *, offset: int = 0) -> list[tuple[str, float]]:
         """Id and score of the best `k` documents after `offset`, ranked by their passages.
@@ -149,7 +189,7 @@ class Results(HitSequence):
             raise UsageError(
                 "documents cannot be ranked by their passages if all documents are searched; set documents (--documents) to a number"
             )
-        groups = self.group_of_document
+        groups = self._all.groups
         most = offset + k if groups is None else self.matches.documents
         best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
         rows = slice(None) if groups is None else first_of_group(groups[best.documents])
@@ -186,11 +226,12 @@ class Results(HitSequence):
         `tokens` counts the tokens of a text, by default its words. The text contains as many hits as fit, best first,
         then up to `around` passages on either side of each; see `perikope.search.context`.
         """
-        return build_context(self._snapshot, self.matches, self.ranking, budget, tokens, around)
+        return build_context(self._snapshot, self._ranked.matches, self._ranked.ranking, budget, tokens, around)
 
     def explain(self, number: int) -> Node:
         """Explain the score of a hit. `number` is the position of the hit in the results, from 0."""
-        return self.score.explain(int(self.ranking.rows[number]))
+        ranked = self._ranked
+        return ranked.score.explain(int(ranked.ranking.rows[number]))
 
     def reasons(self, number: int) -> ScoreReasons:
         """What the score of a hit is made of, by text and by word. `number` is as in `explain`."""

@@ -5,21 +5,22 @@
     fetched = search.candidates(prepared)           the documents whose passages are scored
     matches = search.matches(fetched)               the occurrences of query terms in these documents
     ranked = search.rank(matches)                   scores and order
-    results = search.results(prepared, matches, ranked)   the hits
+    results = search.results(prepared, ranked)            the hits
 
 A caller may stop after any step. For example, tuning and learning rank the same matches with many models.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from perikope.browse.matches import Matches, join
-from perikope.browse.models import Model, Signals, parse_model
+from perikope.browse.models import Model, parse_model
 from perikope.browse.passage_feedback import expand_from_passages
-from perikope.browse.ranking import Ranking, rank
+from perikope.browse.ranking import rank
 from perikope.browse.requirements import lacking
 from perikope.browse.signals import Column
 from perikope.core.arrays import Floats, Integers, Mask
@@ -39,10 +40,11 @@ from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, conditions_of, notes_on_conditions, read_asked, with_options_of
 from perikope.search.best import BestModel, best_model
 from perikope.search.eligibility import Eligibility
-from perikope.search.fetching import Fetching
+from perikope.search.fetching import Fetched, Fetching
 from perikope.search.options import BEST, OPTIONS, SearchOptions
+from perikope.search.promising import rank_promising
 from perikope.search.recipes import Recipe, RecipeWarning
-from perikope.search.results import Results
+from perikope.search.results import RankedMatches, Results
 
 NOTHING_TO_COMPARE = (
     "all scores are 0, because scores of this model compare passages with each other, and there is only one passage or all are equal; "
@@ -51,27 +53,6 @@ NOTHING_TO_COMPARE = (
 """The note on results of a contextual model that all score 0."""
 _AT_ONCE = 1 << 21
 """The approximate number of tokens per batch of documents when all documents are searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The documents whose passages are scored, and the query that scores the passages."""
-
-    candidates: Candidates
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class RankedMatches:
-    """The signals, scores and ranking of matches by one model."""
-
-    signals: Signals
-    score: Column
-    eligible: Mask | None
-    """The mask of rows that may be results; None if all rows may be results."""
-    groups: Integers | None
-    """The group number of each document, if only one document per group may have results; else None."""
-    ranking: Ranking
 
 
 class Search:
@@ -168,7 +149,7 @@ class Search:
         The default is the model of the options.
         """
         ranked = self._rank(matches, model or self.model)
-        return replace(ranked, ranking=ranked.ranking.after(self.options.offset))
+        return ranked._replace(ranking=ranked.ranking.after(self.options.offset))
 
     def _rank(self, matches: Matches, chosen: Model) -> RankedMatches:
         """Score the rows with a model, and rank all results up to the last one that is returned."""
@@ -176,22 +157,27 @@ class Search:
         signals = chosen.signals(matches)
         score, eligible = self.results_by(matches, chosen, chosen.combine(signals))
         groups = self.eligibility.groups(matches)
-        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self._depth, eligible, groups))
+        return RankedMatches(matches, signals, score, eligible, groups, self.eligibility.rank(matches, score, self.depth, eligible, groups))
 
     @property
-    def _depth(self) -> int:
+    def depth(self) -> int:
         """The rank of the last result that is returned."""
         return self.options.offset + self.options.k
 
-    def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
-        """The hits of a ranking. Their texts are read from the index when a hit is used."""
+    def results(
+        self, prepared: Prepared, ranked: RankedMatches, *, rank_all: Callable[[], RankedMatches] | None = None, complete: bool = True
+    ) -> Results:
+        """The hits of a ranking. Their texts are read from the index when a hit is used.
+
+        For `rank_all` see `Results`.
+        """
         checkpoint("results")
         is_relative = self.model.unmatched != "score 0" and not self.model.context_free
         equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         of_model = (self.best.note,) if self.best is not None and self.best.note else ()
         return Results(
-            self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=(*of_model, *prepared.all_notes, *((NOTHING_TO_COMPARE,) if equal else ())),
+            self.snapshot, ranked, rank_all=rank_all, is_complete=complete,
+            notes=(*of_model, *prepared.all_notes, *((NOTHING_TO_COMPARE,) if equal else ())),
             queries=prepared.queries, model=self.model.short,
         )  # fmt: skip
 
@@ -199,8 +185,11 @@ class Search:
         """Run all steps after `prepare`, and return the results."""
         if self.streams:
             return self._run_on_all(prepared)
-        matches = self.matches(self.candidates(prepared))
-        return self.results(prepared, matches, self.rank(matches))
+        fetched = self.candidates(prepared)
+        ranked = rank_promising(self, fetched)
+        if ranked is None:
+            return self.results(prepared, self.rank(self.matches(fetched)))
+        return self.results(prepared, ranked, rank_all=lambda: self.rank(self.matches(fetched)))
 
     @property
     def most(self) -> int:
@@ -240,7 +229,7 @@ class Search:
     def _run_on_all(self, prepared: Prepared) -> Results:
         """Search all documents in batches, and return the best passages."""
         checkpoint("candidates")
-        query, k = prepared.scoring, self._depth
+        query, k = prepared.scoring, self.depth
         fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
         for batch in self._batches(fetched):
@@ -255,7 +244,7 @@ class Search:
         # join.
         winners = np.unique(documents)
         matches = self._join(query, Candidates(winners, np.zeros(winners.size)))
-        return self.results(prepared, matches, self.rank(matches), complete=False)
+        return self.results(prepared, self.rank(matches), complete=False)
 
     def _batches(self, documents: Integers) -> list[Integers]:
         """Divide documents into batches of about `_AT_ONCE` tokens."""

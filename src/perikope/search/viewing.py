@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from perikope.core.names import running_number, split_name
+from perikope.document.placed_text import PieceOfText, piece
 from perikope.document.tree import Document, Kind
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
@@ -28,8 +29,8 @@ TABLES = ("table", "tgroup", "informaltable", "texttable")
 """Tags of tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewedText:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewedText(PieceOfText):
     """A title, a passage, or a text that is neither, such as a list item that is not indexed as a passage."""
 
     kind: KindOfText
@@ -38,16 +39,6 @@ class ViewedText:
     """The id of the passage, or of the section that the title belongs to; empty if it has none."""
     depth: int
     """The number of sections around the section that contains the text; 0 directly in the document."""
-    text: str
-    """The text itself."""
-    start: int
-    """The first character of the text in the text of the document."""
-    end: int
-    """The end of the text in the text of the document (exclusive)."""
-    part: str
-    """The part of the document that the text is in, such as `claims`; empty if it is in no part."""
-    tag: str
-    """The tag of the text in the source file, such as `p`."""
     language: str
     """The language of the text, as the source states it."""
     citation: str
@@ -164,7 +155,7 @@ def _texts(document: Document, marked: range, highlights: Sequence[tuple[int, in
     places = reference_places(document)
     passages = 0
     for i in shown:
-        kind, start, end, text = spans.kind[i], spans.start[i], spans.end[i], document.text_of(i)
+        kind, start, end = spans.kind[i], spans.start[i], spans.end[i]
         id = document.span_ids.get(spans.parent[i] if kind == Kind.TITLE else i, "")
         if kind == Kind.PASSAGE:
             id = id or running_number(passages)
@@ -173,11 +164,7 @@ def _texts(document: Document, marked: range, highlights: Sequence[tuple[int, in
             kind="passage" if kind == Kind.PASSAGE else "title" if kind == Kind.TITLE else "text",
             id=id,
             depth=depth[i],
-            text=text,
-            start=start,
-            end=end,
-            part=labels[spans.part[i]],
-            tag=labels[spans.tag[i]],
+            **piece(document, i, start, end),
             language=labels[spans.language[i]],
             citation=document.citations.get(i, ""),
             marked=marked.start <= start and end <= marked.stop and start < marked.stop,

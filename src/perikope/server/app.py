@@ -7,7 +7,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,9 +24,10 @@ from perikope.server.openapi import openapi_document
 from perikope.server.pool import ReaderPool
 from perikope.server.problems import PAGE_POLICY, SECURITY_HEADERS, Refusal
 from perikope.server.problems import TYPE as PROBLEM_TYPE
+from perikope.server.process_names import READER, SERVER, WRITER
 from perikope.server.protocol import ConnectionLimits
 from perikope.server.routes import MCP, PAGE, STATES, Route, find_route
-from perikope.server.served import ServedIndexes
+from perikope.server.served import DAMAGED, ServedIndex, ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
 from perikope.service.operations import READ, WRITE, load_operations
@@ -77,7 +78,7 @@ class App:
         count("perikope_refused", "Requests that were refused because the queue was full.", lambda: {"": pool.counts.refused})
         count("perikope_process_killed", "Readers that were ended because a request took too long.", lambda: {"": pool.counts.killed})
         restarts = "Processes that ended and were replaced."
-        count("perikope_process_restarts", restarts, lambda: {"reader": pool.counts.restarts, "writer": writer.restarts}, "kind")
+        count("perikope_process_restarts", restarts, lambda: {READER: pool.counts.restarts, WRITER: writer.restarts}, "kind")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -112,7 +113,7 @@ class App:
 
     async def _answer(self, request: IncomingRequest, scope: Scope) -> Answer:
         request.check_head(self.settings.max_query)
-        self.gate.check_host(request.headers.get("host", ""))
+        self.gate.check_host(*request.hosts)
         request.origin = self.gate.check_origin(request.headers)
         if request.method == "OPTIONS" and request.origin:
             return Answer(204, b"", headers={"access-control-allow-methods": "GET, POST", "access-control-allow-headers": "content-type"})
@@ -159,6 +160,7 @@ class App:
             "query": request.query,
         }
         facts, content = await self._unless_gone(self.pool.ask(meta, body, self.settings.timeout), request)
+        self._note(index, facts)
         answer = _from_message((facts, content))
         self.metrics.cached.labels("no").inc()
         self.metrics.observe_answer(facts, str(facts.get("model", "")))
@@ -189,7 +191,9 @@ class App:
         if index.documents is not None:
             raise Refusal(409, "this index is kept equal to a folder of files; change the files instead")
         meta = {"operation": route.operation, "method": request.method, "query": request.query}
-        answer = _from_message(await self.writer.ask(route.index, meta, body))
+        facts, content = await self.writer.ask(route.index, meta, body)
+        self._note(index, facts)
+        answer = _from_message((facts, content))
         index.look()
         return answer
 
@@ -202,7 +206,7 @@ class App:
             case "/health":
                 return Answer(200, b'{"status":"ok"}')
             case "/ready":
-                return self._ready()
+                return self._ready(authorization)
             case "/openapi.json":
                 return Answer(200, self._described(tuple(self.readable(authorization))))
             case "/metrics":
@@ -234,12 +238,17 @@ class App:
             self._openapi[names] = orjson.dumps(openapi_document(self.operations, names))
         return self._openapi[names]
 
-    def _ready(self) -> Answer:
+    def _note(self, index: ServedIndex, facts: Mapping[str, Any]) -> None:
+        if index.note(facts):
+            self.log.event("index damaged", index=index.name, file=facts[DAMAGED] or "see the event error")
+
+    def _ready(self, authorization: str) -> Answer:
         broken = [name for name, index in self.served.by_name.items() if not index.is_readable]
+        named = [name for name in broken if self.gate.may_read(authorization, name)]
         reasons = {
             "the server is shutting down": self.is_stopping,
             "the server is starting": self.is_starting,
-            "an index cannot be read": bool(broken),
+            f"{'these indexes' if named else 'an index'} cannot be read{': ' * bool(named)}{', '.join(named)}": bool(broken),
             "no process is ready": not self.pool.is_ready,
         }
         for reason, holds in reasons.items():
@@ -255,8 +264,9 @@ class App:
         self.served.look()
         for name, index in self.served.by_name.items():
             metrics.commits.labels(name).set(index.commit)
-        pids = {"server": os.getpid(), **{f"reader {i}": pid for i, pid in enumerate(pool.pids)}}
-        metrics.observe_processes({**pids, "writer": self.writer.pid} if self.writer.pid else pids)
+            metrics.readable.labels(name).set(index.is_readable)
+        pids = {SERVER: os.getpid(), **{f"{READER} {number}": pid for number, pid in pool.pids.items()}}
+        metrics.observe_processes({**pids, WRITER: self.writer.pid} if self.writer.pid else pids)
         return metrics.text()
 
     def _observe(self, request: IncomingRequest, answer: Answer, seconds: float) -> None:
@@ -280,7 +290,7 @@ class App:
         asked = {"path": request.path, "query": request.query[:LOGGED]}
         if route is not None and route.permission != WRITE:
             asked["body"] = request.kept[:LOGGED].decode("utf-8", "replace")
-        self.log.request(seconds, facts, asked)
+        self.log.request(seconds, request.scope, facts, asked)
 
 
 def _from_message(message: Message) -> Answer:

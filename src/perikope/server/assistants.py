@@ -78,6 +78,7 @@ class AssistantEndpoint:
             facts, content = await self._pool.ask(meta, orjson.dumps(dict(values)), self._timeout)
         except Refusal as refusal:
             raise UsageError(refusal.detail) from None
+        self._served.by_name[index].note(facts)
         return _checked((facts, content))
 
 

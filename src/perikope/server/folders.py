@@ -16,6 +16,7 @@ from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import PerikopeError, UsageError
 from perikope.core.files import MANIFEST_FILE, identity_of
 from perikope.core.user_cache import user_caches
+from perikope.server.process_names import FOLDER_READER, name_process
 
 POLLING = 0.05
 """Seconds between two looks at a process that reads a folder."""
@@ -100,6 +101,7 @@ async def build_elsewhere(folder: Path, index: Path) -> BuildReport:
 
 def _build_and_send(connection: Connection, folder: Path, index: Path) -> None:
     """The main function of the process that reads a folder."""
+    name_process(FOLDER_READER)
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)  # the server ends this process

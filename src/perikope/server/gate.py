@@ -30,6 +30,8 @@ from perikope.service.operations import READ, WRITE
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 MAX_TOKENS_FILE = 1 << 20
 ALL = "*"
+TARGET_HOST = "perikope.target_host"
+"""The key under which the state of a request has the host of its address, if the request line has a whole address."""
 HEADER = "Authorization: Bearer TOKEN"
 """The header with the token of a request, in messages."""
 _TOKEN_BYTES = 32
@@ -63,9 +65,9 @@ class Gate:
     open_reading: bool = True
     """Whether everybody may read."""
 
-    def check_host(self, host: str) -> None:
+    def check_host(self, *hosts: str) -> None:
         """Refuse a request to a name that the server does not have: a web page elsewhere may have caused it."""
-        if self.hosts and host_name(host) not in self.hosts:
+        if self.hosts and not all(host_name(host) in self.hosts for host in hosts):
             raise Refusal(421, "the server does not answer under this name; the operator can allow it with --allow-host")
 
     def check_origin(self, headers: Mapping[str, str]) -> str:
@@ -118,8 +120,8 @@ class Gate:
 
 
 def host_name(host: str) -> str:
-    """The name in a `Host` header, without the port, in lower case."""
-    return re.sub(r":\d+$", "", host.strip()).lower()
+    """The name in a `Host` header, without the port and a dot at the end, in lower case."""
+    return re.sub(r":[0-9]*$", "", host.strip()).lower().removesuffix(".")
 
 
 def allowed_hosts(address: str, allowed: Sequence[str], *, is_socket: bool) -> frozenset[str]:

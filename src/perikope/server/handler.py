@@ -30,6 +30,7 @@ from perikope.search.recipes import load_recipe
 from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
+from perikope.server.served import DAMAGED
 from perikope.service.operations import GivenOptions, Operation, load_operations
 from perikope.service.originals import originals_in
 from perikope.service.requests import naming_options, read_body, read_query_string
@@ -142,9 +143,7 @@ class Handler:
             self.limits.check(operation, given)
             with watched(stages.begin), originals_in(self.originals.get(meta["index"], "")):
                 stages.begin("open")
-                index = self.index(meta["index"], meta["generation"])
-                with naming_options(given):
-                    answer = operation.run(index, given)
+                index, answer = self._run(operation, given, meta)
                 stages.begin("write")
             content = encode(answer)
             with contextlib.suppress(DeadlineExceeded):
@@ -158,6 +157,19 @@ class Handler:
             return facts, content
         except Exception as error:
             return refused(error, self.folders, stages.seconds)
+
+    def _run(self, operation: Operation, given: GivenOptions, meta: Mapping[str, Any]) -> tuple[Index, Any]:
+        """The index of a request, and the answer. A damaged index is opened anew once: its files may be repaired."""
+        for is_last in (False, True):
+            try:
+                index = self.index(meta["index"], meta["generation"])
+                with naming_options(given):
+                    return index, operation.run(index, given)
+            except IndexFormatError:
+                self._open.pop(meta["index"], None)
+                if is_last:
+                    raise
+        raise AssertionError
 
     def _command(self, run: RunCommand, meta: Mapping[str, Any], body: bytes, stages: Stages) -> bytes:
         """What a command prints, as JSON."""
@@ -184,7 +196,8 @@ def refused(error: Exception, folders: Mapping[str, str], stages: Mapping[str, f
     """The answer to a request that failed. It has no path of this machine and no configuration; these go to the log."""
     incident = {} if _is_of_client(error) else {"incident": _incident(error)}
     refusal = _refusal_for(error, folders, incident.get("incident", {}).get("incident", ""))
-    return {"status": refusal.status, "headers": refusal.headers, "stages": dict(stages or {}), **incident}, refusal.body
+    damaged = {DAMAGED: error.file} if isinstance(error, IndexFormatError) and not isinstance(error, LockedError) else {}
+    return {"status": refusal.status, "headers": refusal.headers, "stages": dict(stages or {}), **incident, **damaged}, refusal.body
 
 
 _FAILURES: tuple[tuple[Callable[[Exception], bool], str], ...] = (

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from perikope.server.cache import JSON_TYPE
+from perikope.server.gate import TARGET_HOST
 from perikope.server.problems import Refusal
 from perikope.server.routes import Route
 
@@ -47,7 +48,7 @@ class IncomingRequest:
     def __init__(self, scope: Scope, receive: Receive, budget: BodyBudget) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self._scope, self._receive, self._budget = scope, receive, budget
+        self.scope, self._receive, self._budget = scope, receive, budget
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.route: Route | None = None
         self.token, self.origin, self.query, self.kept, self._held = "", "", "", b"", 0
@@ -55,16 +56,24 @@ class IncomingRequest:
 
     def check_head(self, most_query: int) -> None:
         """Refuse a head that can be read in two ways, or has a query string that is too long or not UTF-8."""
-        counts = Counter(name for name, _ in self._scope["headers"])
+        counts = Counter(name for name, _ in self.scope["headers"])
         if repeated := [name.decode() for name in _ONCE if counts[name] > 1]:
             raise Refusal(400, f"the header {repeated[0]} is given twice; send it once")
-        text: bytes = self._scope["query_string"]
+        if not counts[b"host"] and self.scope["http_version"] != "1.0":
+            raise Refusal(400, "the request has no header Host; send the name of the server")
+        text: bytes = self.scope["query_string"]
         if len(text) > most_query:
             raise Refusal(414, f"the query string has more than {most_query} bytes; use POST, or a shorter query")
         try:
             self.query = text.decode("utf-8")
         except UnicodeDecodeError:
             raise Refusal(400, "the query string is not UTF-8; percent-encode it") from None
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the server in the request: that of the header, and that of a whole address in its first line."""
+        state: Mapping[str, Any] = self.scope.get("state", {})
+        return [self.headers.get("host", ""), *([state[TARGET_HOST]] if TARGET_HOST in state else [])]
 
     async def body(self, most: int, seconds: float) -> bytes:
         """The body, read within limits of size and time. A GET request has none."""

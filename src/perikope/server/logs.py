@@ -14,6 +14,8 @@ from typing import Any, TextIO
 
 import orjson
 
+from perikope.server.clients import Clients
+
 LIBRARIES = ("uvicorn", "asyncio")
 """Packages that write to Python's log."""
 
@@ -21,9 +23,20 @@ LIBRARIES = ("uvicorn", "asyncio")
 class Log:
     """Writes events."""
 
-    def __init__(self, *, access: bool = True, queries: bool = False, slow: float = 1.0, stream: TextIO | None = None) -> None:
-        """`access` writes a line per request, `queries` the texts of users, `slow` is in seconds."""
-        self.access, self.queries, self.slow = access, queries, slow
+    def __init__(
+        self,
+        *,
+        access: bool = True,
+        queries: bool = False,
+        slow: float = 1.0,
+        clients: Clients | None = None,
+        stream: TextIO | None = None,
+    ) -> None:
+        """`access` writes a line per request, `queries` the texts of users, `slow` is in seconds.
+
+        `clients` says what is written about the clients of requests.
+        """
+        self.access, self.queries, self.slow, self.clients = access, queries, slow, clients or Clients()
         self._stream = stream or sys.stderr
 
     def event(self, event: str, **facts: Any) -> None:
@@ -35,13 +48,15 @@ class Log:
         except (OSError, ValueError):
             return  # nobody reads the log any more
 
-    def request(self, seconds: float, facts: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-        """Write a request with its answer. `asked` holds texts of the user."""
+    def request(self, seconds: float, scope: Mapping[str, Any], facts: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        """Write a request with its answer. `scope` has its connection and its headers, `asked` texts of the user."""
         is_slow = seconds >= self.slow
         if not (self.access or is_slow):
             return
         texts = dict(asked) if self.queries else {}
-        self.event("slow request" if is_slow else "request", ms=round(seconds * 1000, 2), **facts, **texts)
+        client = self.clients.described(scope)
+        known = {"client": client} if client else {}
+        self.event("slow request" if is_slow else "request", ms=round(seconds * 1000, 2), **known, **facts, **texts)
 
     def incident(self, incident: Mapping[str, Any]) -> None:
         """Write an error that the operator must know. `incident` is from `incident_of`."""

@@ -57,6 +57,12 @@ class Metrics:
         self.waiting = Gauge("perikope_waiting", "Requests that wait for a process.", registry=self.registry)
         self.writes_waiting = Gauge("perikope_writes_waiting", "Changes that wait for a commit.", registry=self.registry)
         self.commits = Gauge("perikope_index_generation", "Number of the last commit, by index.", ["index"], registry=self.registry)
+        self.readable = Gauge(
+            "perikope_index_readable",
+            "1 if an index can be read; 0 if a file of it is damaged or missing.",
+            ["index"],
+            registry=self.registry,
+        )
         self.descriptors = Gauge("perikope_open_files", "Open files of a process.", ["process"], registry=self.registry)
         self.memory = Gauge("perikope_resident_bytes", "Memory of a process, shared memory included.", ["process"], registry=self.registry)
         self.connections = Gauge("perikope_connections", "Open connections of clients.", registry=self.registry)

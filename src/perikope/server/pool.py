@@ -29,6 +29,7 @@ from perikope.server.ends import NO_REQUEST, REPEATED, OnEnd, ProcessEnd, answer
 from perikope.server.frames import Message, packed, receive_async
 from perikope.server.handler import DEADLINE, GRACE, PING, PREPARED
 from perikope.server.problems import Refusal
+from perikope.server.process_names import READER, name_process
 
 STARTING = 120.0
 """Seconds that a process may take to start."""
@@ -36,8 +37,8 @@ TRIES = 3
 """How many processes a request may end, before it is refused."""
 EVERY = 0.25
 """Seconds between two looks at the processes and at the queue."""
-PRELOADED = "perikope.server.preload"
-"""The module that the fork server imports before it forks processes."""
+FORK_SERVER, PRELOADED = "perikope.server.fork_server", "perikope.server.preload"
+"""The modules that the fork server imports before it forks processes: its own settings, and what the processes need."""
 
 
 def process_context() -> BaseContext:
@@ -49,12 +50,18 @@ def process_context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # A new process imports the main program, which takes long unless the fork server has imported it before.
-    context.set_forkserver_preload([PRELOADED, "__main__"])
+    context.set_forkserver_preload([FORK_SERVER, PRELOADED, "__main__"])
     return context
 
 
 Main = Callable[..., None]
 """The main function of a process; its first argument is its connection."""
+
+
+def _run(kind: str, number: int | None, main: Main, *arguments: Any) -> None:
+    """What a process does from its start to its end."""
+    name_process(kind, number)
+    main(*arguments)
 
 
 class Process:
@@ -64,11 +71,13 @@ class Process:
         self._process, self._reader, self._writer = process, reader, writer
 
     @classmethod
-    async def start(cls, context: BaseContext, main: Main, arguments: tuple[Any, ...]) -> Process:
-        """Start a process and wait until it is ready."""
+    async def start(cls, context: BaseContext, main: Main, arguments: tuple[Any, ...], kind: str, number: int | None = None) -> Process:
+        """Start a process and wait until it is ready. `kind` and `number` are its name, as `ps` shows it."""
         ours, theirs = socket.socketpair()
         with theirs:
-            process: BaseProcess = context.Process(target=main, args=(theirs, *arguments), daemon=True)  # type: ignore[attr-defined]
+            process: BaseProcess = context.Process(  # type: ignore[attr-defined]
+                target=_run, args=(kind, number, main, theirs, *arguments), daemon=True
+            )  # fmt: skip
             await asyncio.to_thread(process.start)
         ours.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 26)
@@ -201,9 +210,9 @@ class ReaderPool:
         return max(len(self._jobs) - len(self._idle), 0)
 
     @property
-    def pids(self) -> list[int]:
-        """The ids of the processes."""
-        return [process.pid for process in self._processes.values()]
+    def pids(self) -> dict[int, int]:
+        """The ids of the processes, by their numbers."""
+        return {number: process.pid for number, process in sorted(self._processes.items())}
 
     @property
     def is_ready(self) -> bool:
@@ -337,7 +346,7 @@ class ReaderPool:
         """Replace a process, whose request became `request`. If that fails, try again, ever more slowly."""
         self.counts.restarts += 1
         if (old := self._processes.pop(number, None)) is not None:
-            self._on_end(await old.ended("reader", request))
+            self._on_end(await old.ended(READER, request))
         pause = 0.05
         while not self._closing and not await self._started(number):
             await asyncio.sleep(pause)
@@ -345,7 +354,7 @@ class ReaderPool:
 
     async def _started(self, number: int) -> bool:
         try:
-            self._processes[number] = await Process.start(self._context, self._main, self._arguments)
+            self._processes[number] = await Process.start(self._context, self._main, self._arguments, READER, number)
         except (OSError, EOFError, TimeoutError):
             return False
         return True

@@ -6,15 +6,12 @@ Kernels are loaded here, so a new process can search at once.
 from __future__ import annotations
 
 import contextlib
-import signal
 import warnings
 
 import perikope.server.handler
 import perikope.server.writer  # noqa: F401
 from perikope.service.operations import load_operations
 
-if hasattr(signal, "SIGHUP"):
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the server reads its tokens again; the fork server has none
 load_operations()
 with contextlib.suppress(Exception), warnings.catch_warnings():
     # A server works without this, only its first requests are slower.

@@ -14,14 +14,25 @@ import socket
 import struct
 from typing import Any, ClassVar
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from perikope.server.gate import TARGET_HOST
 from perikope.server.problems import Refusal
 
 SLOWEST = 4096
 """The fewest bytes of an answer that a client must read per second."""
 BESIDES_QUERY = 1 << 15
 """The most bytes of a head without its query string."""
+
+
+def _host_of(address: bytes) -> str:
+    """The host of a whole address, as a `Host` header has it; empty if the address is not of HTTP, or names a user."""
+    parts = httptools.parse_url(address)
+    if (parts.schema or b"").lower() not in (b"http", b"https") or parts.userinfo:
+        return ""
+    name = parts.host.decode("latin-1")
+    return f"[{name}]" if ":" in name else name
 
 
 class ConnectionLimits:
@@ -83,9 +94,11 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head of a request is complete."""
+        """The head of a request is complete. uvicorn leaves out the host of an address such as `http://name/path`."""
         self._in_head = False
         self._end_head()
+        if not self.url.startswith((b"/", b"*")):
+            self.scope["state"][TARGET_HOST] = _host_of(self.url)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

@@ -26,6 +26,7 @@ from perikope.server.gate import Gate, allowed_hosts, read_tokens
 from perikope.server.handler import RequestLimits, RunCommand, handle_requests
 from perikope.server.logs import Log
 from perikope.server.pool import ReaderPool
+from perikope.server.process_names import SERVER, name_process
 from perikope.server.protocol import ConnectionLimits, limited_protocol
 from perikope.server.served import EVERY, ServedIndexes
 from perikope.server.settings import ServerSettings
@@ -116,6 +117,7 @@ class Server:
         settings, served = self.settings, self.served
         limits = RequestLimits(settings.max_k, settings.max_batch)
         self.log.take_over()
+        name_process(SERVER, keeps_command=True)
         connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
         arguments = served.folders, limits, served.originals(settings.originals), self.run_command
         pool = ReaderPool(handle_requests, arguments, settings.processes, settings.waiting, self._log_end)

@@ -13,11 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from perikope.core.errors import PerikopeError, UsageError
 from perikope.core.files import MANIFEST_FILE, identity_of
 from perikope.index import manifest as manifests
 
+DAMAGED = "damaged"
+"""The key under which a process says which file of an index it has found damaged."""
 EVERY = 0.25
 """Seconds between two looks at the manifests."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -36,6 +39,25 @@ class ServedIndex:
     commit: int = 0
     """The number of the last commit that could be read, as in answers."""
     _seen: tuple[int, ...] = ()
+    _damaged: dict[str, dict[Path, tuple[int, ...]]] = field(default_factory=dict)
+    """The damaged files that processes have found, with their identities then. Those of "" are all files of the index,
+    one of which is damaged."""
+
+    def note(self, facts: Mapping[str, Any]) -> bool:
+        """Note what a process said with an answer. Returns whether it has found a damaged file that was not known."""
+        if DAMAGED not in facts or facts[DAMAGED] in self._damaged:
+            return False
+        files = [Path(facts[DAMAGED])] if facts[DAMAGED] else [path for path in self.folder.glob("*") if path.name != MANIFEST_FILE]
+        self._damaged[facts[DAMAGED]] = {path: identity_of(path) for path in files}
+        return True
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether files that were found damaged are still the same. If one has changed, the next request finds out."""
+        for found, files in [*self._damaged.items()]:
+            if any(not identity or identity_of(path) != identity for path, identity in files.items()):
+                del self._damaged[found]
+        return bool(self._damaged)
 
     def look(self) -> bool:
         """Look at the manifest; whether there is a new commit."""
@@ -50,7 +72,9 @@ class ServedIndex:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the index has a manifest that can be read."""
+        """Whether the index has a manifest that can be read, and no file that is known to be damaged."""
+        if self.is_damaged:
+            return False
         try:
             manifests.load(self.folder)
         except PerikopeError:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from perikope.core.options import Options, option
 from perikope.core.parallel import usable_cores
 from perikope.core.parameters import Range
-from perikope.core.values import Names, Real, Switch, Text, Whole
+from perikope.core.values import Names, OneOf, Real, Switch, Text, Whole
+from perikope.server.clients import NETWORK, SHOWN
 
 ADDRESS, ACCESS, LIMITS, LOGS = "Address", "Access", "Limits", "Logs"
 GROUPS = (ADDRESS, ACCESS, LIMITS, LOGS)
@@ -39,6 +40,10 @@ class ServerSettings(Options):
     allow_origin: tuple[str, ...] = option(
         (), Names(), "Web site whose pages may read from this server, such as https://app.example.org.", group=ACCESS, metavar="ORIGIN"
     )
+    proxy: tuple[str, ...] = option(
+        (), Names(), "Address or network of a proxy in front of the server, such as 127.0.0.1 or 10.0.0.0/8, or unix for what connects to "
+        "--socket. The log then has the clients that it names in X-Forwarded-For.", group=LOGS, metavar="ADDRESS",
+    )  # fmt: skip
     originals: str = option(
         "", Text(), "Folder that the indexes were made from. Clients can then read the files of found passages. A FOLDER that is "
         "served needs no such option.", group=ACCESS, metavar="FOLDER",
@@ -67,6 +72,10 @@ class ServerSettings(Options):
     )
     cache: int = option(32 << 20, Whole(Range(0)), "Memory for answers that are sent again, in bytes.", group=LIMITS, metavar="N")
     log_queries: bool = option(False, Switch(), "Write queries to the log. Without it, the log has no text of users.", group=LOGS)
+    log_clients: str = option(
+        NETWORK, OneOf(SHOWN), "What the log has of a client: its network (the first three numbers of an IPv4 address, 48 bits of IPv6), "
+        "its whole address, or none of it.", group=LOGS,
+    )  # fmt: skip
     slow: float = option(1.0, Real(Range(0)), "Seconds after which a request is logged as slow, with its stages.", group=LOGS, metavar="S")
     access_log: bool = option(
         True, Switch(), "Write one line per request.", help_off="Write no line per request, except slow ones.", group=LOGS

@@ -30,6 +30,7 @@ from perikope.server.frames import Message, packed, receive
 from perikope.server.handler import PREPARED, encode, ended_after, prepare_process, refused
 from perikope.server.pool import Process, process_context
 from perikope.server.problems import Refusal
+from perikope.server.process_names import WRITER
 from perikope.service.answers import Written
 from perikope.service.operations import load_operations
 from perikope.service.requests import read_body, read_query_string
@@ -71,8 +72,8 @@ class Writing:
         try:
             answers = [self._change(index, change, body) for change, body in zip(changes, bodies, strict=True)]
             if any(isinstance(answer, Written) for answer in answers):
-                if (writer := index._writer) is not None:
-                    known = {PREPARED: writer.snapshot.manifest.generation, "stamp": writer.stamp}
+                if (pending := index.pending_commit) is not None:
+                    known = {PREPARED: pending.generation, "stamp": pending.stamp}
                     on_prepared(_packed(_sent(answers, 0, 0), known))
                 index.commit()
         except Exception as error:
@@ -316,14 +317,14 @@ class Writer:
         if self._process is not None and self._process.has_ended:
             await self._end(NO_REQUEST)
         if self._process is None:
-            self._process = await Process.start(process_context(), handle_changes, self._arguments)
+            self._process = await Process.start(process_context(), handle_changes, self._arguments, WRITER)
         return self._process
 
     async def _end(self, request: str) -> None:
         """End the process, whose changes became `request`."""
         if self._process is not None:
             self.restarts += 1
-            self._on_end(await self._process.ended("writer", request))
+            self._on_end(await self._process.ended(WRITER, request))
             self._process = None
 
     async def close(self, seconds: float) -> None:

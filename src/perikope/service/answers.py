@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from perikope.browse.reasons import ScoreReasons
+from perikope.browse.reasons import ScorePart, ScoreReasons
 from perikope.search.context import Excerpt
 from perikope.search.hits import Hit, RankedDocument
 
@@ -112,6 +112,18 @@ class ExplainedNode:
     word: str
     """The word of the query that the value is due to; empty if it is due to several or none."""
     children: tuple[ExplainedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonsAnswer:
+    """What the score of a passage is made of."""
+
+    score: float
+    """The score."""
+    parts: tuple[ScorePart, ...]
+    """The parts that are not 0, largest first; negative ones by their size."""
+    tree: ExplainedNode | None
+    """The explanation, if it was asked for; else null."""
 
 
 @dataclass(frozen=True, slots=True)

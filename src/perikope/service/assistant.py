@@ -185,7 +185,7 @@ class Assistant:
         for part in parts:
             words = ", ".join(f"{word} {value:.3f}" for word, value in part.words.items())
             lines.append(f"{part.origin}: {part.value:.3f}" + (f" ({words})" if words else ""))
-        return ToolAnswer("\n".join(lines), {"index": index, "name": given["passage"], **found})
+        return ToolAnswer("\n".join(lines), {"index": index, "name": given["passage"], "score": found["score"], "parts": found["parts"]})
 
     async def resources(self, cursor: str = "") -> tuple[list[DocumentResource], str]:
         """A page of resources, and the cursor of the next page, which is empty at the end.

@@ -48,6 +48,7 @@ from perikope.service.answers import (
     ModelList,
     ModelParameter,
     ModelSummary,
+    ReasonsAnswer,
     SearchAnswer,
 )
 from perikope.service.operations import CONDITIONS, RANKING, SCORING, GivenOptions, operation
@@ -201,8 +202,12 @@ class ExplainRequest(AskedOptions):
 @operation("explain", ExplainRequest, ExplainedNode, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
 def explanation(index: Index, given: GivenOptions) -> ExplainedNode:
     """Explain the score of a passage for a query, as a tree of values."""
+    return _explained(_explanation(index, given))
+
+
+def _explanation(index: Index, given: GivenOptions) -> Node:
     chosen = load_recipe(given.own.recipe) if given.own.recipe else None
-    return _explained(explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None)))
+    return explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None))
 
 
 def _explained(node: Node) -> ExplainedNode:
@@ -210,11 +215,19 @@ def _explained(node: Node) -> ExplainedNode:
     return ExplainedNode(node.label, node.value, node.operation, node.slope, node.intercept, dict(node.origins), node.word, children)
 
 
-@operation("reasons", ExplainRequest, ScoreReasons, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
-def reasons(index: Index, given: GivenOptions) -> ScoreReasons:
+@dataclass(frozen=True, kw_only=True)
+class ReasonsRequest(ExplainRequest):
+    """A passage whose score is added up."""
+
+    tree: bool = option(False, Switch(), "Return the explanation too, as `explain` does. It is computed once for both.")
+
+
+@operation("reasons", ReasonsRequest, ReasonsAnswer, searches=SCORING, example={"query": QUERY, "passage": PASSAGE})
+def reasons(index: Index, given: GivenOptions) -> ReasonsAnswer:
     """What the score of a passage is made of: the values of its explanation, added up by text and by word."""
-    chosen = load_recipe(given.own.recipe) if given.own.recipe else None
-    return reasons_of(explain(index.snapshot, given.own.topic, given.own.passage, resolve_options(chosen, given.search, None)))
+    node = _explanation(index, given)
+    found = reasons_of(node)
+    return ReasonsAnswer(found.score, found.parts, _explained(node) if given.own.tree else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,12 +277,13 @@ class OriginalRequest(Options):
     """A passage whose file is read."""
 
     passage: str = option("", Text(), "The name of the passage: document#passage, as in the hits of a search.")
+    pdf: bool = option(False, Switch(), "If the file is a PDF, return its bytes too, in base64.")
 
 
 @operation("original", OriginalRequest, OriginalLines, example={"passage": PASSAGE}, methods=("GET",))
 def original(index: Index, given: GivenOptions) -> OriginalLines:
-    """The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals."""
-    return original_lines(index, given.own.passage, folder_of_originals())
+    """The file that a passage was read from, as text or as a PDF. A server offers it if it serves files."""
+    return original_lines(index, given.own.passage, folder_of_originals(), pdf=given.own.pdf)
 
 
 @dataclass(frozen=True, kw_only=True)

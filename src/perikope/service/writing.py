@@ -10,7 +10,7 @@ from typing import Any
 from perikope.core.errors import UsageError
 from perikope.core.options import Options, option
 from perikope.core.values import Names, Switch, ValueKind
-from perikope.index.duplicates import DuplicateWarning
+from perikope.index.duplicates import DEFAULT_REPLACE, DuplicateWarning
 from perikope.search.facade import Index
 from perikope.service.answers import Written
 from perikope.service.operations import WRITE, GivenOptions, operation
@@ -46,8 +46,8 @@ class AddRequest(Options):
 
     documents: tuple[Mapping[str, Any], ...] = option((), Records(), "The documents, each with the keys of a line of JSON Lines.")
     replace: bool = option(
-        True, Switch(), "Whether a document replaces one with the same id. Otherwise the document of the index is kept, and the new one "
-        "is left out.",
+        DEFAULT_REPLACE, Switch(), "Replace documents of the index with the same ids. Otherwise the document of the index is kept, and "
+        "`left_out` of the answer lists the ids of the new ones.",
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ _EXAMPLE = {"documents": [{"id": "new.md", "title": "Pumps", "passages": ["A mag
 
 @operation("documents", AddRequest, Written, permission=WRITE, example=_EXAMPLE, methods=("POST",))
 def add(index: Index, given: GivenOptions) -> Written:
-    """Add documents, or replace those with the same ids. The answer is sent when they are on disk and can be found."""
+    """Add documents, and with `replace` replace documents. The answer is sent when they are on disk and found."""
     if not given.own.documents:
         raise UsageError("documents is empty; give at least one document")
     with warnings.catch_warnings(record=True) as caught:

@@ -64,6 +64,16 @@ def test_a_long_passage_is_cut_between_sentences_then_words_then_characters():
     assert texts == ["One two three. Four five six.", f"Seven eight nine ten eleven. {'x' * 30}."]
 
 
+@pytest.mark.parametrize("join", [True, False])
+def test_passages_that_nobody_can_see_are_not_chunks(join):
+    builder = TreeBuilder("d", title="Pumps")
+    for text in ("\u200b", "One.", "\ufeff \u00ad", "…", "\u200b" * 40, "Two."):
+        builder.passage(text)
+    texts = [chunk.text for chunk in chunks_of(builder.build(), budget=12, tokens=len, join=join)]
+    assert texts == ["One.", "…", "Two."]
+    assert all(chunk.text.strip("\u200b") for chunk in chunks_of(builder.build(), join=join))
+
+
 def test_a_long_heading_path_leaves_room_for_the_text():
     builder = TreeBuilder("d", title="a very long title of a document with many words")
     builder.heading(1, "Care")

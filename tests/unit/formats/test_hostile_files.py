@@ -212,11 +212,80 @@ def test_a_forked_process_does_not_use_the_processes_of_its_parent(folder):
     assert [document] == list(pk.read(folder / "good.pdf"))
 
 
+def sheet(rows: str, extra: str = "", doctype: str = "") -> bytes:
+    """A workbook with one sheet that has these rows."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relations = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "xl/workbook.xml", f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>'
+        )
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels", f'{relations}<Relationship Id="r1" Type="{office}/worksheet" Target="s.xml"/></Relationships>'
+        )
+        archive.writestr("xl/s.xml", f'{doctype}<worksheet xmlns="{main}"><sheetData>{rows}</sheetData>{extra}</worksheet>')
+    return buffer.getvalue()
+
+
+def slides(slide: str, relations: str = "") -> bytes:
+    """A presentation with one slide, which uses other parts."""
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    spaces = f'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="{office}"'
+    spaces += ' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    head = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "ppt/presentation.xml",
+            f'<p:presentation {spaces}><p:sldIdLst><p:sldId r:id="r1"/><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>',
+        )
+        archive.writestr(
+            "ppt/_rels/presentation.xml.rels", f'{head}<Relationship Id="r1" Type="{office}/slide" Target="s.xml"/></Relationships>'
+        )
+        archive.writestr("ppt/s.xml", f"<p:sld {spaces}><p:cSld><p:spTree>{slide}</p:spTree></p:cSld></p:sld>")
+        archive.writestr("ppt/_rels/s.xml.rels", f"{head}{relations}</Relationships>")
+    return buffer.getvalue()
+
+
+TEXT_SHAPE = "<p:sp><p:txBody><a:p><a:r><a:t>Plain words.</a:t></a:r></a:p></p:txBody></p:sp>"
+
+
+def test_hostile_workbooks_slides_and_rtf_are_named_or_read_once(folder):
+    cell = '<row r="1"><c r="A1" t="inlineStr"><is><t>{}</t></is></c></row>'
+    (folder / "bomb.xlsx").write_bytes(sheet(cell.format("x" * (9 << 20)) * 20))
+    (folder / "entities.xlsx").write_bytes(sheet(cell.format("&a9;"), doctype=LAUGHS))
+    merged = "<mergeCells>" + '<mergeCell ref="A1:XFD1048576"/>' * 1000 + "</mergeCells>"
+    (folder / "merged.xlsx").write_bytes(sheet(cell.format("words") + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>', merged))
+    (folder / "deep.pptx").write_bytes(slides("<p:grpSp>" * 20_000 + "</p:grpSp>" * 20_000))
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    cycle = f'<Relationship Id="r1" Type="{office}/notesSlide" Target="s.xml"/><Relationship Id="r2" Type="{office}/chart" Target="s.xml"/>'
+    (folder / "cycle.pptx").write_bytes(slides(TEXT_SHAPE, cycle))
+    (folder / "deep.rtf").write_bytes(b"{\\rtf1 " + b"{" * 1_000_000 + b"deep")
+    (folder / "binary.rtf").write_bytes(b"{\\rtf1 before{\\pict\\bin999999999 " + b"x" * 100 + b"} after\\par}")
+    documents, problems = read(folder)
+    assert sorted(os.path.basename(str(problem.path)) for problem in problems) == ["bomb.xlsx", "deep.pptx", "deep.rtf", "entities.xlsx"]
+    texts = {document.id: document.text for document in documents}
+    assert texts["cycle.pptx"].count("Plain words.") == 1
+    assert texts["merged.xlsx"].count("words") == 2
+    assert "before" in texts["binary.rtf"]
+
+
+def test_a_book_and_a_message_have_the_limit_of_time(folder, monkeypatch):
+    with_processes(monkeypatch, "import time; time.sleep(60)")
+    for name in ("files.book.epub", "files.letter.eml", "files.flow.ipynb"):
+        (folder / name).write_bytes((GOLDEN / "sources" / name).read_bytes())
+    _, problems = read(folder, FileLimits(0.3, 1 << 30))
+    assert len(problems) == 4
+    assert all("takes more than 0.3 seconds to read" in problem.reason for problem in problems)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
 def test_a_library_that_does_not_fit_into_the_memory_is_not_called_missing(tmp_path):
-    (tmp_path / "a.rtf").write_bytes((GOLDEN / "sources" / "files.manual.rtf").read_bytes())
+    (tmp_path / "a.parquet").write_bytes((GOLDEN / "sources" / "files.models.parquet").read_bytes())
     process._PROCESSES.close()
     with pytest.raises(UnreadableFile) as raised:
-        list(pk.read(tmp_path / "a.rtf", limits=FileLimits(20.0, 60 << 20)))
+        list(pk.read(tmp_path / "a.parquet", limits=FileLimits(20.0, 60 << 20)))
     assert raised.value.reason == "needs more than 60 MB of memory to read; allow more (--file-memory)"
-    assert list(pk.read(tmp_path / "a.rtf", limits=FileLimits(20.0, 1 << 30)))
+    assert list(pk.read(tmp_path / "a.parquet", limits=FileLimits(20.0, 1 << 30)))

@@ -14,6 +14,7 @@ from perikope.formats._extraction import process
 from perikope.formats._extraction.blocks import Extracted, Unreadable
 from perikope.formats._extraction.docx import read_docx
 from perikope.formats._extraction.odt import read_odt
+from tests.support.trees import GOLDEN
 
 OFFICE = "http://schemas.openxmlformats.org"
 STRICT = "http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -129,15 +130,16 @@ def test_word_document_becomes_a_tree_with_its_signs(tmp_path):
 
 
 def test_no_extra_is_needed(tmp_path, monkeypatch):
-    start = process._START.replace("import sys;", "import sys; sys.modules['kreuzberg'] = None;")
+    start = process._START.replace("import sys;", "import sys; sys.modules.update(docutils=None, pypdfium2=None);")
     assert start != process._START
     monkeypatch.setattr(process, "_START", start)
     monkeypatch.setattr(process, "_PROCESSES", process.ReadingProcesses())
-    for name, data in (("a.docx", docx(p(r("x")))), ("b.odt", odt("<text:p>x</text:p>")), ("c.org", b"* A\ntext\n")):
-        (tmp_path / name).write_bytes(data)
+    files = ("manual.docx", "manual.odt", "training.pptx", "models.xlsx", "manual.rtf", "guide.org", "guide.rst", "book.epub")
+    for name in files:
+        (tmp_path / name).write_bytes((GOLDEN / "sources" / f"files.{name}").read_bytes())
     problems: list = []
-    assert [document.id for document in pk.read(tmp_path, on_problem=problems.append)] == ["a.docx", "b.odt"]
-    assert "needs kreuzberg" in str(problems[0])
+    assert [document.id for document in pk.read(tmp_path, on_problem=problems.append)] == sorted({*files} - {"guide.rst"})
+    assert "needs docutils" in str(problems[0])
     process._PROCESSES.close()
 
 

@@ -380,3 +380,25 @@ def test_a_member_of_an_archive_can_be_cut_too() -> None:
     pieces = list(chunks(replace(source(data), named=False), 60))
     assert len(pieces) == 4
     assert all(piece.portable for piece in pieces)
+
+
+# Namespaces.
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<a xmlns='urn:x'><b/></a>",
+        b"<a xmlns:x='urn:x'><x:b/></a>",
+        b"<a><c xmlns:x = 'urn:x'><x:b/></c></a>",
+        b"<a xmlns:x='urn:x'><xml:b/></a>",
+        b"<a><c>xmlns</c><x:b xmlns:x='urn:x'/></a>",
+        "<a xmlns:é='urn:x'><é:b/></a>".encode(),
+        b"<a><x:b/></a>",
+        b"<a>" + b"".join(b"<c xmlns:x%d='urn:x'/>" % number for number in range(20)) + b"<x19:b xmlns:x19='urn:y'/></a>",
+    ],
+)
+def test_tags_have_no_namespaces(data: bytes) -> None:
+    [tree] = trees(source(data))
+    assert {str(element.tag) for element in tree.root.iter()} <= {"a", "b", "c"}
+    assert tree.root.find(".//b") is not None

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perikope.kernels.accumulate import (
-    DAMAGED,
-    FULL,
-    SMALL,
-    SOUND,
+from perikope.kernels.accumulate import DAMAGED, FULL, SMALL, SOUND, best_of_segment, best_of_small_segment
+from perikope.kernels.contributions import rare_frequencies
+from perikope.kernels.fetch_inputs import (
     WINDOW,
     BestDocuments,
     ContributionTables,
@@ -17,9 +15,6 @@ from perikope.kernels.accumulate import (
     WeightedTerms,
     WindowBuffers,
     allowed_documents,
-    best_of_segment,
-    best_of_small_segment,
-    rare_frequencies,
 )
 from perikope.kernels.postings import cut_windows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
@@ -11,7 +12,7 @@ import pytest
 
 from perikope import Index
 from perikope.build.indexing import BuildOptions, build
-from perikope.core.errors import NotFound
+from perikope.core.errors import NotFound, UsageError
 from perikope.search import original_files
 from perikope.search.original_files import original_lines
 from tests.support.patents import families
@@ -88,6 +89,36 @@ def test_a_changed_file_is_said_to_be_changed(index, folder):
     path.write_bytes(before + b"more")
     assert original_lines(index, "notes.txt#@2", folder / "docs").changed
     path.write_bytes(before)
+
+
+def test_a_pdf_has_the_page_of_the_passage_and_its_bytes_on_request(tmp_path, monkeypatch):
+    pytest.importorskip("pypdfium2")
+    pytest.importorskip("reportlab")
+    from tests.support.pdfs import Text, pdf
+
+    data = pdf([[Text(72, 700, "The first page has a seal.")], [], [Text(72, 700, "The third page has a rotor.")]])
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.pdf").write_bytes(data)
+    build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions(workers=1))
+    index = Index.open(tmp_path / "index")
+    hit = index.search("rotor")[0]
+    found = original_lines(index, hit.name, tmp_path / "docs", pdf=True)
+    assert (found.kind, found.page, found.line, found.text, found.changed) == ("pdf", 3, 0, "", False)
+    assert base64.b64decode(found.data) == data
+    assert original_lines(index, hit.name, tmp_path / "docs").data == "", "not asked for"
+    assert original_lines(index, "a.pdf", tmp_path / "docs").page == 1, "of a document, the page of its first text"
+    monkeypatch.setattr(original_files, "MOST_OF_PDF", len(data) - 1)
+    with pytest.raises(UsageError, match=r"'a\.pdf' has 0 MB; at most"):
+        original_lines(index, hit.name, tmp_path / "docs", pdf=True)
+
+
+def test_a_file_with_zero_bytes_is_no_text(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("A pump.")
+    build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions(workers=1))
+    (tmp_path / "docs" / "a.txt").write_bytes(b"A pump.\0")
+    found = original_lines(Index.open(tmp_path / "index"), "a.txt#@1", tmp_path / "docs", pdf=True)
+    assert (found.kind, found.text, found.data, found.page, found.changed) == ("other", "", "", 0, True)
 
 
 @pytest.mark.parametrize("name", ["made#@1", "made"])

@@ -31,7 +31,7 @@ def test_the_steps_are_the_search(index):
     prepared = search.prepare("magnet pump")
     fetched = search.candidates(prepared)
     matches = search.matches(fetched)
-    results = search.results(prepared, matches, search.rank(matches))
+    results = search.results(prepared, search.rank(matches))
     assert results.names() == index.search("magnet pump", options=options).names() == search.run(prepared).names()
     assert len(results) == 4
 

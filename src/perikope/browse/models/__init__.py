@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from perikope.browse.bounds import Bound, HeldTerms
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
 from perikope.core.errors import UsageError
@@ -81,6 +82,9 @@ class ModelDefinition:
     """Whether a passage with score 0 does not match the query, as in models of proximity."""
     obstacle: Obstacle = no_obstacle
     """Returns why the model cannot rank all documents of a snapshot; empty if it can."""
+    bound: Callable[..., Bound] | None = None
+    """Returns a bound of the scores of passages, given a `HeldTerms` and the parameters of the model; None if the model
+    has none."""
 
     @property
     def needs_store(self) -> bool:
@@ -137,9 +141,19 @@ class Model:
         return self.definition.matching_only and not self.inner and self.parameters.get("statistics", "collection") == "collection"
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether the scores of passages have a bound. They then do not depend on other candidates."""
+        return self.definition.bound is not None and self.parameters.get("statistics", "collection") == "collection"
+
+    def bound(self, held: HeldTerms) -> Bound:
+        """The bound of the scores of passages in documents. The model must be bounded."""
+        assert self.definition.bound is not None
+        return self.definition.bound(held, **self.parameters)
+
+    @property
     def short(self) -> str:
         """The model with the parameters that differ from their defaults. `parse_model` returns an equal model."""
-        default = _bound(Call(self.definition.name)).parameters
+        default = _defaults(self.definition.name, MODELS.version)
         return str(Call(self.definition.name, {name: value for name, value in self.parameters.items() if value != default[name]}))
 
     def obstacle(self, snapshot: Snapshot) -> str:
@@ -173,19 +187,21 @@ def model(
     zero_is_no_match: bool = False,
     needs: Needs = needs_nothing,
     obstacle: Obstacle = no_obstacle,
+    bound: Callable[..., Bound] | None = None,
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Decorator that registers a `combine` function together with `signals` as a model.
 
     The name of the model is the name of the decorated function. Registering a function of the same name and module
     again replaces the model, as when a cell of a notebook runs twice. Other models cannot be replaced.
     With `matching_only`, passages without a query term are no results; with `zero_is_no_match`, passages with score 0
-    are none. `obstacle` is for models that read more than the index, such as vectors.
+    are none. `obstacle` is for models that read more than the index, such as vectors. For `bound` see
+    `ModelDefinition`.
     """
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
         shape, weights = parameters_of(signals), parameters_of(combine)
-        definition = ModelDefinition(name, signals, combine, matching_only, shape, weights, needs, zero_is_no_match, obstacle)
+        definition = ModelDefinition(name, signals, combine, matching_only, shape, weights, needs, zero_is_no_match, obstacle, bound)
         MODELS.add(name, definition, combine)
         return combine
 
@@ -223,6 +239,12 @@ def _name_of(function: Callable[..., object]) -> str:
 def _parsed(text: str, version: int) -> Model:
     """Parse a model, cached because every search passes the same text. `version` is the version of the registry."""
     return _bound(parse(text))
+
+
+@lru_cache(maxsize=256)
+def _defaults(name: str, version: int) -> Mapping[str, object]:
+    """The defaults of a model's parameters. For `version` see `_parsed`."""
+    return _bound(Call(name)).parameters
 
 
 def _bound(call: Call) -> Model:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from perikope.browse.bounds import HeldTerms
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.signals import Column, Node, Origin, Origins, fact, sum_over_terms
 from perikope.core.arrays import Array, Floats, Integers
@@ -199,7 +200,7 @@ class Background:
     """Average length of a document or passage, in indexed tokens."""
 
 
-def background(matches: Matches, statistics: CountedOver) -> Background:
+def background(matches: Matches | HeldTerms, statistics: CountedOver) -> Background:
     """The statistics of the collection of these matches, computed over documents or over passages."""
     counts = matches.statistics
     if statistics == "documents":

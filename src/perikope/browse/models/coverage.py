@@ -12,6 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
+from perikope.browse.bounds import Bound, HeldTerms
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import CountedOver, background
@@ -47,7 +48,26 @@ def coverage_signals(
     return {name: _column(texts, level, covered[level]) for level, name in enumerate(_NAMES)}
 
 
-@model(coverage_signals)
+def most_covered(held: HeldTerms, *, k1: float, b: float, titles: float, neighbors: float, document: float) -> Bound:
+    """A bound of the scores in each document.
+
+    It is the score of a passage of length 0 that has all occurrences of the document, as have its neighbours and the
+    titles above it.
+    """
+    information, average = Information.of(held), np.asarray(background(held, "documents").average_length)
+    share, count = information.share_of_document[:, None], held.frequency
+    relative = held.length_of_document / np.maximum(average[..., None], 1e-9)
+    not_covered = (
+        (1 - count / np.maximum(count + k1 * (1 - b), 1e-300))
+        * (1 - titles * np.sqrt(share) * (count > 0))
+        * (1 - neighbors * count / (count + k1))
+        * (1 - document * share * count / (count + k1 * (1 - b + b * relative)))
+    )
+    weight = np.maximum(held.weights * information.of_passage, 0.0)
+    return Bound(weight @ (1 - not_covered))
+
+
+@model(coverage_signals, bound=most_covered)
 def coverage(signals: Signals) -> Column:
     """How far the passage, and what it lacks its titles, neighbours and document, cover the terms of the query.
 
@@ -80,7 +100,7 @@ class Information:
     """ρ: idf over documents divided by idf over passages, at most 1."""
 
     @classmethod
-    def of(cls, matches: Matches) -> Information:
+    def of(cls, matches: Matches | HeldTerms) -> Information:
         """The information of the query terms in the collection of these matches."""
         passages, documents = background(matches, "passages"), background(matches, "documents")
         of_passage = idf(passages.units, passages.holding)

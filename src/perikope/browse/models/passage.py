@@ -7,16 +7,19 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from perikope.browse.bounds import Bound, HeldTerms
 from perikope.browse.languages import rows_by_language
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
-from perikope.browse.models.content import Mu, content_score, fetch_score, okapi, similarity
+from perikope.browse.models.content import Mu, background, content_score, fetch_score, okapi, similarity
 from perikope.browse.signals import Column, Node, min_max, share, share_within, sum_over_terms
 from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.core.parameters import Grid, Range
+from perikope.fetch.weighting import idf
 from perikope.fetch.weighting import pl2 as poisson
 from perikope.index.reader import CountOrCounts, Statistics, of_terms
+from perikope.kernels.best_passages import SaturatedTerms
 from perikope.kernels.passages import beside, sum_documents
 
 # Grids contain only the published choice; users who want another one name it.
@@ -75,7 +78,16 @@ def okapi_signals(
     return {"content": okapi(counted_in(matches, statistics), k1, b)}
 
 
-@model(okapi_signals, matching_only=True)
+def most_okapi(held: HeldTerms, *, k1: float, b: float, statistics: CountedIn) -> Bound:
+    """A bound of the scores in a document: that of a passage of length 0 with all occurrences of the document."""
+    counted, count = background(held, "passages"), held.frequency
+    weight = held.weights * idf(counted.units, counted.holding) * (k1 + 1)
+    fixed, by_length = k1 * (1 - b), k1 * b / np.maximum(counted.average_length, 1e-9)
+    terms = SaturatedTerms(*(np.broadcast_to(value, weight.shape).astype(np.float64) for value in (weight, fixed, by_length)))
+    return Bound(np.maximum(weight, 0.0) @ (count / np.maximum(count + fixed, 1e-300)), terms)
+
+
+@model(okapi_signals, matching_only=True, bound=most_okapi)
 def bm25(signals: Signals) -> Column:
     """BM25 of the passage alone, with the statistics of passages: no context.
 

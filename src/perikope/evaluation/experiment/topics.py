@@ -27,9 +27,9 @@ from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import SavedTable
 from perikope.query.topic import Topic
 from perikope.search.batch import NOTHING_FOUND, PreparedTopic
+from perikope.search.fetching import Fetched
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
-from perikope.search.steps import Fetched
 
 
 @dataclass(frozen=True, slots=True)

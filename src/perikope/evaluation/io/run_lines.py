@@ -9,19 +9,13 @@ from perikope.core.errors import UsageError
 from perikope.core.name_lines import NameLines
 from perikope.evaluation.io.scores import check_column
 from perikope.kernels.names import write_lines
-from perikope.kernels.strings import hash_strings
-
-_SPACE, _ASCII = 0x20, 0x80
+from perikope.kernels.strings import are_distinct
 
 
 def check_names(lines: NameLines, qid: str) -> None:
     """Raise an error if a name of a ranking occurs twice, is empty or holds white space."""
     # Encoded names are neither. If one looks like it, all are checked in full.
-    text, ends = lines.text, lines.ends
-    lengths = np.diff(ends, prepend=0)
-    hashes = hash_strings(ends.astype(np.uint64), text)
-    breaks = int(np.count_nonzero(text <= _SPACE))
-    if breaks == ends.size and lengths.min(initial=2) > 1 and text.max(initial=0) < _ASCII and np.unique(hashes).size == ends.size:
+    if lines.are_checked or are_distinct(lines.text, lines.ends):
         return
     seen: set[str] = set()
     for name in lines.pieces():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,10 @@ class FileBlock:
     """
 
     kind: str
-    """`heading`, `p`, `li`, `dt`, `dd`, `code`, `caption`, `blockquote`, `table` or `tr`."""
+    """`heading`, `p`, `li`, `dt`, `dd`, `code`, `caption`, `blockquote`, `note`, `table` or `tr`.
+
+    A heading without text ends the section before.
+    """
     text: str = ""
     level: int = 0
     """The level of a heading, from 1."""
@@ -52,6 +56,16 @@ def union(first: Box | None, second: Box | None) -> Box | None:
     if first is None or second is None:
         return first or second
     return min(first[0], second[0]), min(first[1], second[1]), max(first[2], second[2]), max(first[3], second[3])
+
+
+def table_blocks(rows: Sequence[Sequence[str]]) -> list[FileBlock]:
+    """The blocks of a table; its first row is a header if all its cells are different words, and no numbers."""
+    if not rows:
+        return []
+    first = rows[0]
+    is_header = len(rows) > 1 and all(first) and len(set(first)) == len(first) and not any(cell[:1].isdigit() for cell in first)
+    header = " | ".join(first) if is_header else ""
+    return [FileBlock("table", header), *(FileBlock("tr", " | ".join(row)) for row in (rows[1:] if is_header else rows))]
 
 
 def to_plain(extracted: Extracted) -> dict[str, Any]:

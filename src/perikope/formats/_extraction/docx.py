@@ -7,7 +7,6 @@ contents, headers and footers of pages, and the codes of fields are left out.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,38 +14,29 @@ from functools import cached_property
 
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.docx_formulas import formula_text
+from perikope.formats._extraction.drawing import DRAWING_SPACES, DRAWN, Drawings
+from perikope.formats._extraction.ooxml import OFFICE, STRICT, Parts
 from perikope.formats._extraction.package import (
     LONGEST_REPEATED,
     MOST_COLUMNS,
     Element,
     Package,
-    TagNames,
     attribute,
     block_of,
-    described,
     finished,
     kind_of,
     number,
-    people,
     table_of,
 )
+from perikope.formats._extraction.symbols import symbol
 
-_OFFICE = "http://schemas.openxmlformats.org"
-_STRICT = "http://purl.oclc.org/ooxml"
-_SPACES = {
-    "w": (f"{_OFFICE}/wordprocessingml/2006/main", f"{_STRICT}/wordprocessingml/main"),
-    "m": (f"{_OFFICE}/officeDocument/2006/math", f"{_STRICT}/officeDocument/math"),
-    "mc": (f"{_OFFICE}/markup-compatibility/2006",),
-    "cp": (f"{_OFFICE}/package/2006/metadata/core-properties",),
-    "dc": ("http://purl.org/dc/elements/1.1/",),
-    "dcterms": ("http://purl.org/dc/terms/",),
-    "r": (f"{_OFFICE}/package/2006/relationships",),
-}
+_SPACES = {"w": (f"{OFFICE}/wordprocessingml/2006/main", f"{STRICT}/wordprocessingml/main"), **DRAWING_SPACES}
 _SKIPPED = frozenset((
     "w:del", "w:moveFrom", "w:delText", "w:instrText", "w:delInstrText", "w:pPr", "w:rPr", "w:tblPr", "w:tblGrid",
     "w:trPr", "w:tcPr", "w:sectPr", "w:sdtPr", "w:sdtEndPr", "w:fldData", "w:annotationRef", "w:footnoteRef",
     "w:endnoteRef", "w:rubyPr", "w:altChunk",
 ))  # fmt: skip
+_PUT_OFF = frozenset(("w:txbxContent", "w:tbl", *DRAWN))
 _LITERAL = {"w:tab": "\t", "w:ptab": "\t", "w:cr": "\n", "w:noBreakHyphen": "-"}
 _HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
 _TITLE = re.compile(r"title", re.IGNORECASE)
@@ -55,82 +45,16 @@ _CONTENTS = re.compile(r"toc ?[1-9]", re.IGNORECASE)
 _BODY = 9
 """The outline level of text that is no heading."""
 
-_CODES = (*range(0x41, 0x5B), *range(0x61, 0x7B), 0xA3, 0xA5, 0xAE, 0xB0, 0xB1, 0xB3, 0xB4, 0xB7, 0xB8, 0xB9, 0xBB, 0xD7)
-_SYMBOLS = dict(zip(_CODES, "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖαβχδεφγηιϕκλμνοπθρστυϖωξψζ≤∞→°±≥×•÷≠≈⋅", strict=True))
-"""The characters of the font Symbol."""
-
 
 def read_docx(data: bytes) -> Extracted:
     """The blocks of a Word document."""
-    parts = _Parts(Package(data))
-    body = parts.body()
-    title, language, metadata = _properties(parts)
+    parts = Parts(Package(data), _SPACES, "word/document.xml")
+    body = parts.package.xml(parts.main)
+    if body is None or parts.names(body) != "w:document":
+        raise Unreadable("has no text of a Word document; open it in its program and save it again")
+    title, language, metadata = parts.properties()
     title, blocks = finished(title, _DocxBody(parts).read(body))
     return Extracted(blocks, title, language, metadata)
-
-
-class _Parts:
-    """The parts of a Word document, found by the relations that the file states."""
-
-    def __init__(self, package: Package) -> None:
-        self._package = package
-        self.names = TagNames(_SPACES)
-        relations = self._relations("_rels/.rels", "")
-        self._main = relations.get("officeDocument", "word/document.xml")
-        self._core = relations.get("core-properties", "docProps/core.xml")
-        folder, name = posixpath.split(self._main)
-        self._related = self._relations(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
-
-    def _relations(self, name: str, folder: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        root = self._package.xml(name)
-        for relation in root if root is not None else ():
-            if attribute(relation, "TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join("/", folder, attribute(relation, "Target"))).lstrip("/")
-                found.setdefault(attribute(relation, "Type").rpartition("/")[2], target)
-        return found
-
-    def body(self) -> Element:
-        """The element that holds the text."""
-        root = self._package.xml(self._main)
-        if root is None or self.names(root) != "w:document":
-            raise Unreadable("has no text of a Word document; open it in its program and save it again")
-        return root
-
-    def related(self, type: str) -> Element | None:
-        """The root of a part that belongs to the text, such as `styles`."""
-        return self._package.xml(self._related[type]) if type in self._related else None
-
-    def core(self) -> Element | None:
-        """The root of the properties of the file."""
-        return self._package.xml(self._core)
-
-    def child(self, element: Element | None, *path: str) -> Element | None:
-        """The first child with a name, its first child with the next name, and so on."""
-        for name in path:
-            if element is None:
-                return None
-            element = next((child for child in element if self.names(child) == name), None)
-        return element
-
-
-def _properties(parts: _Parts) -> tuple[str, str, dict[str, object]]:
-    """The title, the language and the metadata that a file states."""
-    root = parts.core()
-    stated: dict[str, str] = {}
-    for child in root if root is not None else ():
-        stated.setdefault(parts.names(child), " ".join((child.text or "").split()))
-    keywords = [word for part in re.split(r"[,;]", stated.get("cp:keywords", "")) if (word := part.strip())]
-    metadata = described(
-        {
-            "author": people(stated.get("dc:creator", "")),
-            "subject": stated.get("dc:subject"),
-            "keywords": keywords,
-            "date": stated.get("dcterms:created"),
-            "modified": stated.get("dcterms:modified"),
-        }
-    )
-    return stated.get("dc:title", ""), stated.get("dc:language", ""), metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +71,11 @@ class _Style:
 class _DocxStyles:
     """The styles of paragraphs. A style inherits what it does not say from the style that it is based on."""
 
-    def __init__(self, parts: _Parts) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._styles: dict[str, _Style] = {}
         self._default = ""
         child = parts.child
-        root = parts.related("styles")
+        root = parts.related(parts.main, "styles")
         for style in root if root is not None else ():
             if parts.names(style) != "w:style" or attribute(style, "type", "paragraph") != "paragraph":
                 continue
@@ -201,7 +125,7 @@ def _outline(element: Element | None) -> int | None:
     return None if element is None else number(attribute(element, "val"), _BODY)
 
 
-def _list(element: Element | None, parts: _Parts) -> str:
+def _list(element: Element | None, parts: Parts) -> str:
     """The id of a list, `0` for none; empty if nothing is said about lists."""
     return attribute(parts.child(element, "w:numId"), "val")
 
@@ -209,9 +133,10 @@ def _list(element: Element | None, parts: _Parts) -> str:
 class _DocxBody:
     """Turns the elements of a body into blocks."""
 
-    def __init__(self, parts: _Parts) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts, self._names = parts, parts.names
         self._styles = _DocxStyles(parts)
+        self._drawings = Drawings(parts, parts.main)
         self._blocks: list[FileBlock] = []
         self._later: list[Element] = []
         self._read_notes: set[tuple[str, str]] = set()
@@ -247,14 +172,8 @@ class _DocxBody:
                 self._content(child)
 
     def _children(self, element: Element) -> Iterator[Element]:
-        """The children that count: of two versions of a drawing, the first one."""
-        for child in element:
-            name = self._names(child)
-            if name == "mc:AlternateContent":
-                versions = [version for version in child if self._names(version) in ("mc:Choice", "mc:Fallback")]
-                yield from versions[:1]
-            elif name and name not in _SKIPPED:
-                yield child
+        """The children that count."""
+        return (child for child in self._parts.children(element) if self._names(child) not in _SKIPPED)
 
     def _flush(self) -> None:
         """Read what the last paragraph or table holds besides its own text."""
@@ -262,6 +181,8 @@ class _DocxBody:
         for element in later:
             if self._names(element) == "w:tbl":
                 self._table(element)
+            elif self._names(element) in DRAWN:
+                self._blocks += self._drawings.drawn(element)
             else:
                 self._content(element)
 
@@ -306,7 +227,7 @@ class _DocxBody:
                 pieces.append(_LITERAL[name])
             elif name in self._literal:
                 pieces.append(self._literal[name](child))
-            elif name in ("w:txbxContent", "w:tbl"):
+            elif name in _PUT_OFF:
                 self._later.append(child)
             else:
                 self._gather(child, pieces)
@@ -320,7 +241,7 @@ class _DocxBody:
     @cached_property
     def _notes(self) -> dict[tuple[str, str], Element]:
         """The notes by part and id."""
-        roots = {part: self._parts.related(part) for part in ("footnotes", "endnotes")}
+        roots = {part: self._parts.related(self._parts.main, part) for part in ("footnotes", "endnotes")}
         return {(part, attribute(note, "id")): note for part, root in roots.items() if root is not None for note in root}
 
     def _note(self, part: str, reference: Element) -> str:
@@ -384,11 +305,8 @@ class _DocxBody:
 
 
 def _symbol(element: Element) -> str:
-    """The character of a symbol; a bullet for a picture of a font of pictures."""
-    code = attribute(element, "char")
+    code, font = attribute(element, "char"), attribute(element, "font")
     if not re.fullmatch(r"[0-9A-Fa-f]{2,4}", code):
         return ""
     value = int(code, 16)
-    if 0xF000 <= value <= 0xF0FF or value < 0x100:
-        return _SYMBOLS.get(value & 0xFF, "•") if attribute(element, "font") == "Symbol" else chr(value) if value < 0x100 else "•"
-    return chr(value) if not 0xD800 <= value <= 0xF8FF else "•"
+    return chr(value) if value < 0x100 and font != "Symbol" else symbol(value, font)

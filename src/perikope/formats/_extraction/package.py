@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,10 @@ MOST_COLUMNS = 64
 
 _OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENTITIES = "declares entities, as hostile files do; open it in its program and save it again"
+_SAFE: dict[str, Any] = {
+    "resolve_entities": False, "load_dtd": False, "attribute_defaults": False, "no_network": True, "huge_tree": False,
+    "remove_comments": True, "remove_pis": True, "collect_ids": False,
+}  # fmt: skip
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CAPTION = re.compile(r"(?:Table|Figure) \d+[.:]")
 _KINDS = (
@@ -75,18 +79,31 @@ class Package:
         data = self.part(name)
         if data is None:
             return None
-        parser = etree.XMLParser(
-            resolve_entities=False, load_dtd=False, dtd_validation=False, attribute_defaults=False, no_network=True,
-            huge_tree=False, remove_comments=True, remove_pis=True, collect_ids=False,
-        )  # fmt: skip
         try:
-            root = etree.fromstring(data, parser)
+            root = etree.fromstring(data, etree.XMLParser(dtd_validation=False, **_SAFE))
         except (etree.LxmlError, ValueError) as error:
             raise Unreadable(_ENTITIES if "amplification" in str(error) else _damaged(error)) from None
-        declared: Any = root.getroottree().docinfo.internalDTD
-        if declared is not None and any(True for _ in declared.iterentities()):
-            raise Unreadable(_ENTITIES)
+        _refuse_entities(root)
         return root
+
+    def elements(self, name: str, tags: Sequence[str]) -> Iterator[Element]:
+        """The elements of a part with these tags, one after the other; each is emptied when the next one is taken."""
+        parsed = etree.iterparse(io.BytesIO(self.part(name) or b"<none/>"), tag=list(tags), **_SAFE)
+        try:
+            for _, element in parsed:
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except (etree.LxmlError, ValueError) as error:
+            raise Unreadable(_ENTITIES if "amplification" in str(error) else _damaged(error)) from None
+        _refuse_entities(parsed.root)
+
+
+def _refuse_entities(root: Element) -> None:
+    declared: Any = root.getroottree().docinfo.internalDTD
+    if declared is not None and any(True for _ in declared.iterentities()):
+        raise Unreadable(_ENTITIES)
 
 
 def _damaged(error: BaseException) -> str:

@@ -127,10 +127,15 @@ _PROCESSES = ReadingProcesses()
 
 def extract(kind: str, data: bytes, path: str, limits: FileLimits) -> Extracted:
     """The blocks of a file of a kind, such as `pdf`. Raises `UnreadableFile` if it cannot be read within the limits."""
-    answer = _answer(kind, data, path, limits)
+    return from_plain(answer_of({"kind": kind}, data, path, limits))
+
+
+def answer_of(request: dict[str, Any], data: bytes, path: str, limits: FileLimits) -> dict[str, Any]:
+    """What the reading process answers. Raises `UnreadableFile` if the file cannot be read within the limits."""
+    answer = _answer({**request, "memory": limits.memory}, data, path, limits)
     if "missing" in answer:
         package = answer["missing"]
-        missing = MissingPackage(package, "a Parquet file") if kind == "parquet" else MissingExtra(package, "files")
+        missing = MissingPackage(package, "a Parquet file") if request["kind"] == "parquet" else MissingExtra(package, "files")
         raise UnreadableFile(str(missing), path=path)
     if "unreadable" in answer:
         raise UnreadableFile(answer["unreadable"], path=path)
@@ -138,15 +143,15 @@ def extract(kind: str, data: bytes, path: str, limits: FileLimits) -> Extracted:
         raise UnreadableFile(f"needs more than {limits.memory >> 20} MB of memory to read; allow more (--file-memory)", path=path)
     if "failed" in answer:
         raise UnreadableFile(_too_much(limits), path=path)
-    return from_plain(answer)
+    return answer
 
 
-def _answer(kind: str, data: bytes, path: str, limits: FileLimits) -> dict[str, Any]:
+def _answer(request: dict[str, Any], data: bytes, path: str, limits: FileLimits) -> dict[str, Any]:
     process = _PROCESSES.take()
     while True:
         is_fresh = process.files == 0
         try:
-            answer = process.ask({"kind": kind, "memory": limits.memory}, data, limits.seconds)
+            answer = process.ask(request, data, limits.seconds)
         except _Ended as ended:
             # A process that has read other files may have failed because of them.
             if ended.in_time and not is_fresh:

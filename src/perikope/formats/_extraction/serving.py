@@ -8,11 +8,12 @@ where the system has such limits. Its proxy settings lead nowhere, so that libra
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, cast
 
 from perikope.formats._extraction.blocks import Extracted, Unreadable, to_plain
 
@@ -47,6 +48,10 @@ def main() -> None:
 
 def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
+        if request["kind"] == "documents":
+            from perikope.formats._extraction.documents import read_documents
+
+            return read_documents(request, data)
         return to_plain(_extract(request["kind"], data))
     except Unreadable as error:
         return {"unreadable": str(error)}
@@ -64,29 +69,9 @@ def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def _extract(kind: str, data: bytes) -> Extracted:
-    if kind == "parquet":
-        from perikope.formats._extraction.parquet import read_parquet
-
-        return read_parquet(data)
-    if kind == "pdf":
-        from perikope.formats._extraction.pdf import read_pdf
-
-        return read_pdf(data)
-    if kind == "docx":
-        from perikope.formats._extraction.docx import read_docx
-
-        return read_docx(data)
-    if kind == "odt":
-        from perikope.formats._extraction.odt import read_odt
-
-        return read_odt(data)
-    if kind == "rst":
-        from perikope.formats._extraction.rst import read_rst
-
-        return read_rst(data)
-    from perikope.formats._extraction.office import read_office
-
-    return read_office(kind, data)
+    # Every kind has a module of its name with a function that reads it. Only this module is loaded.
+    module = importlib.import_module(f"perikope.formats._extraction.{kind}")
+    return cast("Extracted", getattr(module, f"read_{kind}")(data))
 
 
 def _limit_memory(size: int) -> None:

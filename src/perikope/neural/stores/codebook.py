@@ -126,7 +126,7 @@ class Codebook:
         elif self.code == "int8":
             unpack_integers(rows, vectors)
         else:
-            unpack_halves(rows.view("<u2"), HALVES, vectors)
+            unpack_halves(rows.view("<u2"), vectors.view(np.uint32), vectors)
 
     @property
     def scale_of_half(self) -> Floats32:

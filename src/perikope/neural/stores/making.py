@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from perikope.core.errors import UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.defaults import DEFAULT, DIMENSION
-from perikope.neural.encoder import SETTINGS
+from perikope.neural.encoder_settings import SETTINGS
 from perikope.neural.models import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS, encoder_folder
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
 from perikope.neural.sentence_folders import MODULES
 from perikope.neural.stores.codebook import Code
 from perikope.neural.stores.store import VectorStore
 from perikope.neural.stores.update import DocumentEncoder, TextSource, update_store_from
+from perikope.neural.threads import single_threaded
 
 _MADE_OF = (
     "model*.safetensors", "config.json", MODULES, "*_Pooling/config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS,
@@ -51,9 +52,12 @@ class EncodeOptions:
     """`cpu`, `cuda` or another name that torch knows; by default a GPU if there is one."""
     runtime: str | None = None
     """Program that computes token vectors: `torch` (default), `onnx` or `onnx-int8`; see `Encoder.load`."""
-    workers: int = 1
-    """Number of processes with one thread each that encode on a CPU; 1 encodes in this process, with all threads. More
-    of them need a main program that can be imported, as `multiprocessing` does."""
+    workers: int = 0
+    """Number of processes with one thread each that encode on a CPU; 1 is this process, and 0 is this process with all
+    threads of torch, which is slow on a busy machine. Several processes need a main program that can be imported, as
+    `multiprocessing` does. As many threads compute clusters."""
+    clusters: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `ClusterOptions`, for stores with one vector per passage."""
 
 
 def encode_index(
@@ -63,6 +67,13 @@ def encode_index(
     on_pending: Callable[[Sequence[int]], None] = lambda passages: None,
 ) -> VectorStore:
     """Make a store for an index, or update it; see `update_store_from` for `on_document` and `on_pending`."""
+    with single_threaded() if options.workers == 1 else nullcontext():
+        return _encode_index(snapshot, options, on_document, on_pending)
+
+
+def _encode_index(
+    snapshot: Snapshot, options: EncodeOptions, on_document: Callable[[int], None], on_pending: Callable[[Sequence[int]], None]
+) -> VectorStore:
     name = options.name or _default_name(options)
     folder = snapshot.folder / FOLDER / name
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
@@ -99,6 +110,8 @@ def encode_index(
             facts={**_made_by(options, old), **facts},
             on_document=on_document,
             on_pending=on_pending,
+            clusters=options.clusters,
+            threads=max(options.workers, 1),
         )
 
 

@@ -9,8 +9,10 @@ encoder-STAMP         the encoder
 codebooks-STAMP       the codebook of each matrix
 batch-STAMP           the vectors of the documents that one update has encoded, or of several merged batches
 locations-STAMP       where the vectors of each document are, as of the last update
+clusters-STAMP        clusters of the vectors of some batches, by which a search finds the nearest without reading all
 
-Version 3 had no checksum. Its encoder and codebooks had fixed names, and its locations were single files.
+Version 4 had no clusters. Version 3 also had no checksum. Its encoder and codebooks had fixed names, and its locations
+were single files.
 """
 
 from __future__ import annotations
@@ -18,30 +20,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from perikope.core import files
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object, with_checksum
-from perikope.core.errors import InputError
+from perikope.core.errors import InputError, UsageError
 from perikope.core.locks import LOCK_FILE
 from perikope.index.vector_stores import MANIFEST
+from perikope.neural.stores.cluster_options import CLUSTER_FILES, ClusterOptions
 from perikope.neural.stores.codebook import CODES, MAKE_AGAIN, Code
 
-VERSION = 4
-_WITHOUT_CHECKSUM = 3
-"""An earlier version, which is still read. The next update writes the current version."""
+VERSION = 5
+_WITHOUT_CLUSTERS, _WITHOUT_CHECKSUM = 4, 3
+"""Earlier versions, which are still read. The next update writes the current version."""
 Kind = Literal["tokens", "context", "pooled", "own"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-ENCODER, CODEBOOKS, BATCH, LOCATIONS = "encoder", "codebooks", "batch", "locations"
+ENCODER, CODEBOOKS, BATCH, LOCATIONS, CLUSTERS = "encoder", "codebooks", "batch", "locations", "clusters"
 """What the names of the folders of a store begin with."""
 VECTORS, CONTENT = "vectors", "content"
 """Names of a passage's matrices: the vectors that models rank by and, with late fusion, those of the passage alone."""
 MAX_DIMENSION = 1 << 16
 """The maximum number of values per vector."""
 _STAMP = "[0-9a-f]{16}"
-_FOLDER = re.compile(rf"({ENCODER}|{CODEBOOKS}|{BATCH}|{LOCATIONS})-{_STAMP}")
+_FOLDER = re.compile(rf"({ENCODER}|{CODEBOOKS}|{BATCH}|{LOCATIONS}|{CLUSTERS})-{_STAMP}")
 _EARLIER = re.compile(rf"encoder|(vectors|content)-(centroids|levels)\.npy|(keys|rows)-{_STAMP}\.npy|segment-{_STAMP}-[0-9]+\.npy")
 """Names in version 3 that the current version does not use."""
 _FILE = re.compile(r"(?:([^/\\\0]+)/)?([^/\\\0]+)")
@@ -75,6 +78,12 @@ class StoreManifest:
     """The fingerprint of the index that the store was updated for."""
     hashes: Mapping[str, str]
     """The hash of every file."""
+    clusters: str = ""
+    """The folder of the clusters; empty if there are none."""
+    clustered: Mapping[str, int] = field(default_factory=dict)
+    """The batches whose vectors are in the clusters, in order, with their numbers of vectors. A batch may be gone."""
+    cluster_options: Mapping[str, Any] = field(default_factory=dict)
+    """The values of `ClusterOptions` that differ from their defaults."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -93,10 +102,15 @@ class StoreManifest:
         return [self.keys, self.rows, *(entry["rows"] for entry in self.segments.values())]
 
     @property
+    def cluster_files(self) -> list[str]:
+        """The files of the clusters."""
+        return [f"{self.clusters}/{name}" for name in CLUSTER_FILES] if self.clusters else []
+
+    @property
     def names(self) -> set[str]:
         """The names in the folder of the store that the manifest refers to."""
         single = [name for pair in self.codebook_files.values() for name in pair] + self.location_files
-        return {self.encoder, *self.files, *(name.split("/")[0] for name in single)} - {""}
+        return {self.encoder, self.clusters, *self.files, *(name.split("/")[0] for name in single)} - {""}
 
 
 def leftovers(folder: Path, *manifests: StoreManifest) -> list[Path]:
@@ -129,18 +143,20 @@ def parse(data: bytes, folder: Path) -> StoreManifest:
     # A manifest with a checksum is never taken for an earlier version: its version would be the damage.
     if CHECKSUM in content and not has_right_checksum(content):
         raise ValueError("checksum")
-    if version not in (VERSION, _WITHOUT_CHECKSUM) or isinstance(version, bool | float):
+    if version not in (VERSION, _WITHOUT_CLUSTERS, _WITHOUT_CHECKSUM) or isinstance(version, bool | float):
         raise InputError(f"has version {str(version)[:20]}, this program reads {VERSION}: {MAKE_AGAIN}", path=folder)
-    if (CHECKSUM in content) != (version == VERSION):
+    if (CHECKSUM in content) != (version != _WITHOUT_CHECKSUM):
         raise ValueError("checksum")
     if version == _WITHOUT_CHECKSUM:
         content |= {"encoder": "" if content.get("kind") == "own" else "encoder", "codebooks": ""}
+    if version != VERSION:
+        content |= {"clusters": "", "clustered": {}, "cluster_options": {}}
     try:
         values = {name: content[name] for name in StoreManifest.__slots__}
         manifest = StoreManifest(**{**values, "matrices": tuple(values["matrices"]), "files": tuple(values["files"])})
         if content.get("perikope") != "vectors" or not _sound(manifest):
             raise ValueError("values")
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError, UsageError) as error:
         raise ValueError(type(error).__name__) from None
     return manifest
 
@@ -171,10 +187,13 @@ def _sound(manifest: StoreManifest) -> bool:
         and all(name.startswith("batch-") for name in manifest.files)
         and len({*manifest.files, *files_}) == len(manifest.files) + len(files_)
         and isinstance(manifest.index, str)
+        and manifest.clusters[:9] in ("", f"{CLUSTERS}-")
+        and all(type(count) is int and count >= 0 for count in manifest.clustered.values())
+        and ClusterOptions.of(manifest.cluster_options).plain() == manifest.cluster_options
         and all(type(entry["checksum"]) is int for entry in manifest.segments.values())
         and all(isinstance(hash_, str) for hash_ in manifest.hashes.values())
         and all(_names_file(name, manifest.names) for name in manifest.hashes)
-        and all(name in manifest.hashes for name in files_)
+        and all(name in manifest.hashes for name in (*files_, *manifest.cluster_files))
     )
 
 

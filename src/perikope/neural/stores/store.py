@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,16 @@ import numpy as np
 
 from perikope.core import files
 from perikope.core.array_files import Shape, StoredArray, hash_of
-from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, frozen
+from perikope.core.arrays import Bytes, Integers
 from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
 from perikope.index.vector_stores import FOLDER, MANIFEST, store_names
 from perikope.neural.stores import manifest as manifests
+from perikope.neural.stores.batch import Batch
+from perikope.neural.stores.cluster_options import ClusterOptions
+from perikope.neural.stores.clusters import Clusters, has_faiss
 from perikope.neural.stores.codebook import LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
 from perikope.neural.stores.manifest import VECTORS, Kind, StoreManifest
 from perikope.neural.triples import passages_of, with_path
@@ -72,7 +74,7 @@ class VectorStore:
         self._encoder_is_right = False
         self.codebooks = {name: self._codebook(*pair) for name, pair in manifest.codebook_files.items()}
         widths = {name: book.bytes_per_vector for name, book in self.codebooks.items()}
-        self._files = [_VectorFile(self, entry, widths) for entry in manifest.files]
+        self._files = [Batch(self, entry, widths) for entry in manifest.files]
         self._keys: Bytes = self.checked(manifest.keys, np.uint8, (None, KEY))
         self._rows_of_key: Integers = self.checked(manifest.rows, np.int64, (self._keys.shape[0], 2))
         self._check_rows(self._rows_of_key)
@@ -82,6 +84,7 @@ class VectorStore:
         }
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
         self._missing_in: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
+        self.places: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
 
     def checked(self, name: str, kind: Any, shape: Shape) -> Any:
         """Read an array of the store and compare the hash of its file; see `StoredArray`."""
@@ -212,6 +215,21 @@ class VectorStore:
         return self._files[file].document(number, matrix)
 
     @property
+    def cluster_options(self) -> ClusterOptions:
+        """When the store has clusters, and how a search uses them."""
+        return ClusterOptions.of(self.manifest.cluster_options)
+
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """The clusters of the vectors; None if there are none, or if faiss is not installed."""
+        return Clusters(self) if self.manifest.clusters and has_faiss() else None
+
+    @property
+    def batches(self) -> Sequence[Batch]:
+        """The vectors of each update, in the order of the manifest; locations of documents count in this order."""
+        return self._files
+
+    @property
     def documents_of_files(self) -> list[int]:
         """The number of documents in each file, including those that the index no longer has."""
         return [file.documents for file in self._files]
@@ -278,62 +296,6 @@ class VectorStore:
         `inside` limits the files to those whose names begin with it.
         """
         return [name for name, known in self.hashes.items() if name.startswith(inside) and _hash_or_none(self.folder / name) != known]
-
-
-class _VectorFile:
-    """The vectors of one update, mapped into memory: packed vectors by matrix, token positions, vectors per passage.
-
-    The vectors of a document are compared with its checksums when they are read for the first time. Files of version 3
-    have no checksums of documents.
-    """
-
-    def __init__(self, store: VectorStore, entry: str, widths: Mapping[str, int]) -> None:
-        """`entry` is the name of the folder; `widths` has the bytes per vector of each matrix."""
-        self._folder = store.folder / entry
-        self._count: Unsigned16 = frozen(store.checked(f"{entry}/counts.npy", np.uint16, (None,)))
-        self._first_passage: Integers = store.checked(f"{entry}/documents.npy", np.int64, (None,))
-        self._first_row = np.concatenate([[0], np.cumsum(self._count, dtype=np.int64)])
-        vectors = int(self._first_row[-1])
-        self.rows: dict[str, Bytes] = {
-            name: StoredArray(self._folder / f"{name}.npy", np.uint8, (vectors, width), mapped=True).values
-            for name, width in widths.items()
-        }
-        self._position: Unsigned16 = StoredArray(self._folder / "positions.npy", np.uint16, (vectors,), mapped=True).values
-        if (
-            not self._first_passage.size
-            or int(self._first_passage[0]) != 0
-            or not bool(np.all(np.diff(self._first_passage) >= 0))
-            or int(self._first_passage[-1]) != self._count.size
-        ):
-            raise ValueError("sizes")
-        self._checksums: Unsigned32 | None = None
-        if f"{entry}/checksums.npy" in store.hashes:
-            self._checksums = store.checked(f"{entry}/checksums.npy", np.uint32, (self.documents, len(widths)))
-        self._right = np.zeros((self.documents, len(widths)), bool)
-
-    @property
-    def documents(self) -> int:
-        """The number of documents."""
-        return self._first_passage.size - 1
-
-    def document(self, number: int, matrix: str) -> CodedDocument:
-        """The packed vectors of a document, by its number in the file."""
-        first, end = self._first_passage[number : number + 2].tolist()
-        inside = slice(int(self._first_row[first]), int(self._first_row[end]))
-        document = CodedDocument(self.rows[matrix][inside], self._position[inside], self._count[first:end])
-        column = list(self.rows).index(matrix)
-        if self._checksums is not None and not self._right[number, column]:
-            if checksum_of(document) != int(self._checksums[number, column]):
-                raise damaged(self._folder.parent, f"vectors of a document in {self._folder.name}")
-            self._right[number, column] = True
-        return document
-
-
-def checksum_of(document: CodedDocument) -> int:
-    """The CRC-32 of the packed vectors of a document, their positions, and the numbers of vectors per passage."""
-    checksum = zlib.crc32(np.ascontiguousarray(document.rows).data.cast("B") if document.rows.size else b"")
-    checksum = zlib.crc32(np.ascontiguousarray(document.position, "<u2").tobytes(), checksum)
-    return zlib.crc32(np.ascontiguousarray(document.count, "<u2").tobytes(), checksum)
 
 
 def _read_manifest(folder: Path) -> bytes:

@@ -25,8 +25,9 @@ from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.stores import manifest as manifests
+from perikope.neural.stores.clusters import can_have_clusters, has_faiss, is_stale, write_clusters
 from perikope.neural.stores.codebook import Code, Codebook, damaged
-from perikope.neural.stores.manifest import BATCH, CODEBOOKS, ENCODER, LOCATIONS, VECTORS, Kind, StoreManifest
+from perikope.neural.stores.manifest import BATCH, CLUSTERS, CODEBOOKS, ENCODER, LOCATIONS, VECTORS, Kind, StoreManifest
 from perikope.neural.stores.merging import batches_to_merge, copied
 from perikope.neural.stores.store import VectorStore, document_key, written_passages
 from perikope.neural.stores.writing import (
@@ -142,6 +143,8 @@ def update_store_from(
     on_pending: Callable[[Sequence[int]], None] = lambda passages: None,
     seconds: float = SECONDS,
     seed: int = 1,
+    clusters: Mapping[str, Any] | None = None,
+    threads: int = 1,
 ) -> VectorStore:
     """Make a store, or update it: encode documents that it does not know, and drop those that were deleted.
 
@@ -154,13 +157,16 @@ def update_store_from(
     - `on_pending`: called once, with the number of passages of every document that will be encoded.
     - `seconds`: after so much encoding, vectors are made durable. A stopped update continues from there.
     - `seed`: decides the sample and the centroids.
+    - `clusters`: options of `ClusterOptions`. Options that are not given keep the values of the store.
+    - `threads`: the number of threads that compute clusters.
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
     with writing(folder):
         files.make_folder(folder)
     with writing(folder), take_lock(folder, advice=""):
-        return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, on_pending, seconds, seed).run(save_encoder)
+        job = _Update(snapshot, folder, source, code, dict(facts or {}), on_document, on_pending, seconds, seed, clusters or {}, threads)
+        return job.run(save_encoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,8 @@ class _Update:
     on_pending: Callable[[Sequence[int]], None]
     seconds: float
     seed: int
+    clusters: Mapping[str, Any]
+    threads: int
 
     def run(self, save_encoder: Callable[[Path], None] | None) -> VectorStore:
         """Encode new documents, and replace the manifest now and then; everything that it names is durable before."""
@@ -213,7 +221,7 @@ class _Update:
             names = {"encoder": encoder, "codebooks": books_in, "files": tuple(entries[file] for file in used)}
             old = self._replace_manifest({**settings, **names}, location_of_key, documents_of_segment, old)
             if not new:
-                return old
+                return self._with_clusters(old)
 
     def _replace_manifest(
         self,
@@ -235,7 +243,26 @@ class _Update:
             },
             index=self.snapshot.manifest.fingerprint,
             hashes={},
+            **({name: getattr(old.manifest, name) for name in ("clusters", "clustered", "cluster_options")} if old is not None else {}),
         )
+        return self._replaced(manifest, old)
+
+    def _with_clusters(self, store: VectorStore) -> VectorStore:
+        """Make clusters of the vectors, or keep or drop them, as the options say."""
+        known = store.manifest
+        options = store.cluster_options.updated(self.clusters)
+        manifest = dataclasses.replace(known, cluster_options=options.plain())
+        if not can_have_clusters(store, options):
+            manifest = dataclasses.replace(manifest, clusters="", clustered={})
+        elif has_faiss() and (options.clusters != store.cluster_options.clusters or is_stale(known.clustered, store)):
+            rows = [batch.whole() for batch in store.batches]
+            name = self._write(CLUSTERS, partial(write_clusters, store.codebook, rows, options, self.threads))
+            clustered = {batch.name: batch.rows[VECTORS].shape[0] for batch in store.batches}
+            manifest = dataclasses.replace(manifest, clusters=name, clustered=clustered)
+        return store if manifest == known else self._replaced(manifest, store)
+
+    def _replaced(self, manifest: StoreManifest, old: VectorStore | None) -> VectorStore:
+        """Replace the manifest by one whose hashes are still to be completed, and remove what it does not name."""
         manifests.replace(self.folder, dataclasses.replace(manifest, hashes=_hashes(self.folder, manifest, old)))
         store = VectorStore(self.folder)
         # This part of the update is finished. The next one removes what cannot be removed now.
@@ -356,7 +383,7 @@ def _hashes(folder: Path, manifest: StoreManifest, old: VectorStore | None) -> d
     """
     known = {} if old is None else old.hashes
     names = [name for pair in manifest.codebook_files.values() for name in pair] + manifest.location_files
-    for inside in (*manifest.files, *([manifest.encoder] if manifest.encoder else [])):
+    for inside in (*manifest.files, *filter(None, (manifest.encoder, manifest.clusters))):
         recorded = [name for name in known if name.startswith(f"{inside}/")]
         names += recorded or sorted(f"{inside}/{path.name}" for path in (folder / inside).iterdir() if path.is_file())
     return {name: known.get(name) or hash_of(folder / name) for name in names}

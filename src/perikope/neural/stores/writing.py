@@ -14,8 +14,9 @@ import numpy as np
 
 from perikope.core.array_files import RowWriter, save_array
 from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
+from perikope.neural.stores.batch import checksum_of
 from perikope.neural.stores.codebook import Codebook, CodedDocument
-from perikope.neural.stores.store import KEY, checksum_of
+from perikope.neural.stores.store import KEY
 
 KEYS_FILE, ROWS_FILE = "keys.npy", "rows.npy"
 

@@ -93,6 +93,7 @@ class App extends HTMLElement {
     const [summary, { models }] = await Promise.all([this.api.ask(""), this.api.ask("models")]);
     [this.#summary, this.#models] = [summary, models];
     this.#list.showsLanguage = Object.keys(summary.languages).length > 1;
+    this.#list.showsFiles = summary.originals;
     fill(this.#landing, landing(summary));
     this.#loadWork();
     await this.#showState();

@@ -47,27 +47,13 @@ export function askPassage(api, name, signal) {
 }
 
 /**
- * The score of a passage as a tree.
+ * The score of a passage by origin, and as a tree.
  *
  * @param {Api} api @param {State} state @param {Reading | undefined} reading @param {AbortSignal} signal
- * @returns {Promise<import("./reasons.js").Explained>}
- */
-export function askExplanation(api, state, reading, signal) {
-  return api.ask("explain", scored(state, reading), signal);
-}
-
-/**
- * The score of a passage by origin.
- *
- * @param {Api} api @param {State} state @param {Reading | undefined} reading @param {AbortSignal} signal
- * @returns {Promise<import("./reasons.js").Reasons>}
+ * @returns {Promise<import("./reasons.js").Reasons & {tree: import("./reasons.js").Explained | null}>}
  */
 export function askReasons(api, state, reading, signal) {
-  return api.ask("reasons", scored(state, reading), signal);
-}
-
-/** @param {State} state @param {Reading | undefined} reading */
-function scored(state, reading) {
   const what = reading ? asked(state, reading) : { query: state.query.trim() };
-  return { ...what, passage: state.explained, model: state.model, filter: state.filters.length ? [...state.filters] : undefined };
+  const filter = state.filters.length ? [...state.filters] : undefined;
+  return api.ask("reasons", { ...what, passage: state.explained, model: state.model, filter, tree: true }, signal);
 }

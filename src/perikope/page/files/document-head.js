@@ -18,9 +18,10 @@ const MOST = 40;
 /**
  * @param {DocumentView} view
  * @param {import("./state.js").Store} store
+ * @param {(() => void) | null} openFile shows the file of the document; null if the server does not show files
  * @returns {(HTMLElement | null)[]}
  */
-export function documentHead(view, store) {
+export function documentHead(view, store, openFile) {
   const title = titleOf(view);
   const facts = FIRST.filter((name) => name in view.metadata).slice(0, 4).map((name) => values(view.metadata[name]).slice(0, 2).map(day).join(", "));
   if (!facts.includes(view.document)) facts.unshift(view.document);
@@ -29,7 +30,8 @@ export function documentHead(view, store) {
   if (view.language) fields.push([t.document.language, [view.language]]);
   return [
     h("h1", { tabIndex: -1, dir: "auto", ...(title ? { "data-text": 0 } : {}) }, title ? nodesOf(title, () => h("a")) : printable(view.title || view.document)),
-    h("p", { class: "document-facts" }, facts.filter(Boolean).map((fact) => h("bdi", {}, printable(fact)))),
+    h("p", { class: "document-facts" }, facts.filter(Boolean).map((fact) => h("bdi", {}, printable(fact))),
+      openFile && view.source && h("bdi", {}, h("button", { type: "button", class: "inline-button", onclick: openFile }, t.document.original))),
     h("details", { class: "metadata" }, h("summary", {}, t.document.details),
       h("dl", {}, fields.map(([name, all]) => h("div", {}, h("dt", {}, printable(String(name))), h("dd", { dir: "auto" }, valueNodes(/** @type {string[]} */ (all))))))),
     view.cites.length ? citesOf(view, store) : null,

@@ -39,7 +39,7 @@ export class DocumentPage extends HTMLElement {
   #bar = h("div", { class: "document-bar" });
   #tools = h("div", { class: "passage-tools", role: "group", "aria-label": t.document.tools },
     this.#button("why", t.document.explain, () => this.#act("explain")), this.#button("keep", t.document.keep, () => this.#act("keep")),
-    this.#button("cite", t.document.cite, () => this.#act("cite")), this.#button("neighbors", t.document.original, () => this.#act("original")));
+    this.#button("cite", t.document.cite, () => this.#act("cite")), this.#button("file", t.document.original, () => this.#act("original")));
   /** The number of the current hit; -1 for none. */
   #hit = -1;
   /** The number of the current text; -1 for none. */
@@ -109,7 +109,7 @@ export class DocumentPage extends HTMLElement {
       const around = isNew ? view.texts.findIndex(({ id, kind }) => id === state.passage && kind === "passage") : this.#text.visible(this.header)[0];
       this.#text.show(view, Math.max(around, 0));
       this.#hit = -1;
-      fill(this.#head, ...documentHead(view, this.store));
+      fill(this.#head, ...documentHead(view, this.store, this.summary?.originals ? () => this.#openFile(view.document) : null));
       this.#showSteps();
       if (isNew) this.#arrive(around);
       else this.#text.element(around)?.scrollIntoView({ block: "start" });
@@ -216,12 +216,18 @@ export class DocumentPage extends HTMLElement {
       if (this.store.state.query.trim()) this.store.change({ explained: passageName(view.document, id), passage: id, panel: "" });
       return;
     }
-    if (name === "original") return void import("./original.js").then(({ openOriginal }) => openOriginal(this.api, passageName(view.document, id)));
+    if (name === "original") return void this.#openFile(passageName(view.document, id));
     const hit = {
       rank: 0, score: 0, document: view.document, passage: id, title: view.title, path: this.#headings(number), text, highlights, part, tag, language, start, end,
       before: "", after: "", place: null, metadata: view.metadata, source: view.source, citation: citation && `${view.metadata.publication ?? view.document} ${citation}`,
     };
     this.dispatchEvent(new CustomEvent(name, { bubbles: true, composed: true, detail: hit }));
+  }
+
+  /** Show the file of a passage or document, given by its name. @param {string} name */
+  async #openFile(name) {
+    const { openOriginal } = await import("./original.js");
+    await openOriginal(this.api, name);
   }
 
   /** The nearest title of a text, or the name of its part if there is only the title of the document. @param {number} number */

@@ -1,6 +1,6 @@
 /** Why a passage has its score: first a sentence, then the parts, then the section tree with the score, then all values. */
 
-import { askExplanation, askOutline, askPassage, askReasons } from "./document-asking.js";
+import { askOutline, askPassage, askReasons } from "./document-asking.js";
 import { fill, h } from "./dom.js";
 import { treeOf } from "./explanation-tree.js";
 import { percent, score } from "./format.js";
@@ -56,7 +56,7 @@ export class ExplanationView extends HTMLElement {
     if (isNew) fill(this, h("p", { class: "waiting" }, t.explanation.waiting));
     try {
       const reading = await this.search?.read();
-      const [explained, reasons, passage, tree] = await Promise.all([askExplanation(this.api, state, reading, signal), askReasons(this.api, state, reading, signal),
+      const [reasons, passage, tree] = await Promise.all([askReasons(this.api, state, reading, signal),
         askPassage(this.api, state.explained, signal), askOutline(this.api, id, signal)]);
       const flow = /** @type {import("./flow-drawing.js").FlowDrawing} */ (document.createElement("pk-flow"));
       fill(this,
@@ -64,7 +64,7 @@ export class ExplanationView extends HTMLElement {
         this.#passage(passage, reasons.score),
         h("section", {}, h("h3", {}, t.explanation.parts), partsOf(reasons.parts)),
         h("section", {}, h("h3", {}, t.explanation.flow), h("p", { class: "hint" }, t.explanation.flowHint), flow),
-        h("section", {}, h("h3", {}, t.explanation.tree), treeOf(explained)));
+        h("section", {}, h("h3", {}, t.explanation.tree), reasons.tree && treeOf(reasons.tree)));
       flow.show(reasons.parts, passage, tree);
       this.dataset.model = state.model;
     } catch (error) {

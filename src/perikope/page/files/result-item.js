@@ -35,6 +35,8 @@ export class ResultItem extends HTMLElement {
   isGroup = false;
   /** Whether languages are shown, since there are several. */
   showsLanguage = false;
+  /** Whether the server shows the files of documents. */
+  showsFiles = false;
 
   #rank = h("span", { class: "rank" });
   #moved = h("span", { class: "moved", "aria-hidden": "true" });
@@ -97,7 +99,7 @@ export class ResultItem extends HTMLElement {
         this.#heading(), this.#before, this.#text, this.#after,
         h("div", { class: "result-foot" },
           h("div", { class: "why" }, this.#bar, this.#score),
-          h("ul", { class: "facts" }, this.#facts().map((fact) => h("li", { dir: "auto" }, printable(fact))))),
+          h("ul", { class: "facts" }, this.#facts().map((fact) => h("li", { dir: "auto" }, this.#fact(fact))))),
         this.#further));
     fill(this.#further, this.isGroup && h("button", { class: "quiet-button", type: "button", onclick: () => this.#showGroup() }, t.results.moreOfGroup));
   }
@@ -133,8 +135,15 @@ export class ResultItem extends HTMLElement {
     const name = hit.citation || (typeof publication === "string" ? publication : hit.document);
     const facts = [name, typeof date === "string" ? day(date) : year !== undefined ? String(year) : ""];
     if (this.showsLanguage && hit.language !== "und") facts.push(hit.language);
-    if (hit.source && hit.source !== hit.document) facts.push(hit.source);
+    if (hit.source && (hit.source !== hit.document || (this.showsFiles && !facts.includes(hit.source)))) facts.push(hit.source);
     return facts.filter(Boolean);
+  }
+
+  /** A fact; the name of the file opens the file. @param {string} fact */
+  #fact(fact) {
+    if (!this.showsFiles || fact !== this.hit.source) return printable(fact);
+    const open = async () => (await import("./original.js")).openOriginal(this.search.api, nameOf(this.hit));
+    return h("button", { type: "button", class: "inline-button", title: t.document.original, onclick: open }, printable(fact));
   }
 
   #actions() {

@@ -18,6 +18,8 @@ export class ResultList extends HTMLElement {
   search = GIVEN;
   /** Whether the index has several languages. */
   showsLanguage = false;
+  /** Whether the server shows the files of documents. */
+  showsFiles = false;
   /** In which list of the user a hit is. @type {(name: string) => string} */
   stateOf = () => "";
 
@@ -113,7 +115,7 @@ export class ResultList extends HTMLElement {
 
   #newItem() {
     const item = /** @type {ResultItem} */ (document.createElement("pk-result"));
-    return Object.assign(item, { store: this.store, search: this.search, showsLanguage: this.showsLanguage });
+    return Object.assign(item, { store: this.store, search: this.search, showsLanguage: this.showsLanguage, showsFiles: this.showsFiles });
   }
 
   /** The heights at which the visible items are. @returns {Map<Element, number>} */

@@ -336,8 +336,12 @@ export interface NeighbourPassage {
 export interface OriginalLines {
   /** The file as the index names it; in an archive, `archive.zip/member.xml`. */
   file: string;
+  /** `text`, `pdf`, or `other` for a file that is neither. Only a text has lines. */
+  kind: "text" | "pdf" | "other";
   /** The number of the line in which the passage begins, from 1; 0 if the passage was not found in the file. */
   line: number;
+  /** The number of the page on which the passage begins, from 1; 0 if the file has no pages. */
+  page: number;
   /** The number of the first line of `text`, from 1. */
   first_line: number;
   /** Lines of the file around the passage; the whole file if it is not long. */
@@ -346,6 +350,8 @@ export interface OriginalLines {
   lines: number;
   /** Whether the file has changed since it was indexed. */
   changed: boolean;
+  /** The bytes of a PDF in base64, if they were asked for; else empty. */
+  data: string;
 }
 
 /** A section of a document; the first node is the document itself. */
@@ -376,13 +382,7 @@ export interface OutlineNode {
 
 /** A passage or element of a document, with the passages around it. */
 export interface PassageView {
-  /** The id of the document. */
-  document: string;
-  /** The title of the document; empty if it has none. */
-  title: string;
-  /** The heading path: the titles from the document to the section of the text. */
-  path: string[];
-  /** The text. */
+  /** The text itself. */
   text: string;
   /** The first character of the text in the text of the document. */
   start: number;
@@ -390,8 +390,14 @@ export interface PassageView {
   end: number;
   /** The part of the document that the text is in, such as `claims`; empty if it is in no part. */
   part: string;
-  /** The tag of the passage in the source file, such as `p`; of several passages, the tag of the first. */
+  /** The tag of the text in the source file, such as `p`; of several passages, the tag of the first. */
   tag: string;
+  /** The id of the document. */
+  document: string;
+  /** The title of the document; empty if it has none. */
+  title: string;
+  /** The heading path: the titles from the document to the section of the text. */
+  path: string[];
   /** The language of the text, as a code such as `en`; `und` if it is not known. */
   language: string;
   /** The usual citation of the passage, such as `EP1130000B1 [0042]`; empty if the format has no citations. */
@@ -463,6 +469,16 @@ export interface RankedDocument {
   source: string;
 }
 
+/** What the score of a passage is made of. */
+export interface ReasonsAnswer {
+  /** The score. */
+  score: number;
+  /** The parts that are not 0, largest first; negative ones by their size. */
+  parts: ScorePart[];
+  /** The explanation, if it was asked for; else null. */
+  tree: ExplainedNode | null;
+}
+
 /** What a score owes to one kind of text. */
 export interface ScorePart {
   /** `passage`, `titles` above it, `sections` around it, its `document`, `neighbors`, `references` or `other`. */
@@ -524,12 +540,6 @@ export interface ViewedBlock {
 
 /** A title, a passage, or a text that is neither, such as a list item that is not indexed as a passage. */
 export interface ViewedText {
-  /** `title`, `passage`, or `text` for a text that is neither. */
-  kind: "title" | "passage" | "text";
-  /** The id of the passage, or of the section that the title belongs to; empty if it has none. */
-  id: string;
-  /** The number of sections around the section that contains the text; 0 directly in the document. */
-  depth: number;
   /** The text itself. */
   text: string;
   /** The first character of the text in the text of the document. */
@@ -538,8 +548,14 @@ export interface ViewedText {
   end: number;
   /** The part of the document that the text is in, such as `claims`; empty if it is in no part. */
   part: string;
-  /** The tag of the text in the source file, such as `p`. */
+  /** The tag of the text in the source file, such as `p`; of several passages, the tag of the first. */
   tag: string;
+  /** `title`, `passage`, or `text` for a text that is neither. */
+  kind: "title" | "passage" | "text";
+  /** The id of the passage, or of the section that the title belongs to; empty if it has none. */
+  id: string;
+  /** The number of sections around the section that contains the text; 0 directly in the document. */
+  depth: number;
   /** The language of the text, as the source states it. */
   language: string;
   /** The usual citation, such as `[0042]`; empty if the format has no citations. */
@@ -722,6 +738,8 @@ export interface Requests {
     recipe?: string;
     /** The name of the passage: document#passage, as in the hits of a search. */
     passage?: string;
+    /** Return the explanation too, as `explain` does. It is computed once for both. */
+    tree?: boolean;
   } & SearchOptions;
   /** A document with its titles and passages in reading order. */
   "document": {
@@ -744,10 +762,12 @@ export interface Requests {
     /** Number of neighbouring passages on either side. */
     around?: number;
   };
-  /** The file that a passage was read from, as text. A server offers it if it serves a folder, or with --originals. */
+  /** The file that a passage was read from, as text or as a PDF. A server offers it if it serves files. */
   "original": {
     /** The name of the passage: document#passage, as in the hits of a search. */
     passage?: string;
+    /** If the file is a PDF, return its bytes too, in base64. */
+    pdf?: boolean;
   };
   /** The relevance landscape of a document: how near each of its places is to the words of a query, from 0 to 1. */
   "landscape": {
@@ -837,7 +857,7 @@ export interface Answers {
   "search-many": BatchAnswer;
   "context": ContextAnswer;
   "explain": ExplainedNode;
-  "reasons": ScoreReasons;
+  "reasons": ReasonsAnswer;
   "document": DocumentView;
   "outline": DocumentTree;
   "passage": PassageView;
