@@ -86,7 +86,7 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     """
     place = Path(folder).absolute()
     manifest = load_cluster(place)
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     actor = ray.remote(ShardReplica)
     for shard in range(len(manifest.shards)):
         for replica in range(replicas):

@@ -1,4 +1,4 @@
-"""Clusters on Ray, with two simulated nodes: the same answers, also while actors and nodes die."""
+"""Clusters on Ray, with two simulated nodes: the same answers, also while actors and nodes die; `make test-cluster`."""
 
 import threading
 import time
@@ -6,8 +6,10 @@ import time
 import pytest
 
 # Before Ray is imported, since it reads its settings then: otherwise it replaces loopback addresses, and hangs.
-from tests.support.nodes import nodes
+from tests.support.nodes import nodes, why_not_started
 
+if why_not_started():
+    pytest.skip(why_not_started(), allow_module_level=True)
 pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
 
 import ray
