@@ -22,6 +22,8 @@ from perikope.search.facade import Index
 from tests.unit.cluster.test_building import QUERIES, lines
 
 SHARDS, KILLS = 2, 10
+PATIENCE = 300.0
+"""Deadline of a question in seconds. On a busy machine, a replica starts in more than the default."""
 SEARCHES = [{}, {"model": "bm25"}, {"expand": "bo1"}, {"browse_expand": "rm3"}, {"elements": True}, {"documents": "all", "model": "bm25"}]
 
 
@@ -41,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def cluster(ray_nodes, folder):
-    started = on_ray.start(folder, replicas=2, name="tests")
+    started = on_ray.start(folder, replicas=2, name="tests", deadline=PATIENCE)
     yield started
     on_ray.stop("tests")
 
@@ -181,7 +183,7 @@ def test_a_slow_replica_is_not_waited_for(cluster, folder):
 
 def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back(ray_nodes, folder):
     ray_nodes.add()
-    cluster = on_ray.start(folder, replicas=2, name="tests")
+    cluster = on_ray.start(folder, replicas=2, name="tests", deadline=PATIENCE)
     outcomes(cluster, [{}])
     with Load(cluster, answers_of(folder)) as load:
         ray_nodes.kill()
