@@ -98,8 +98,13 @@ def test_the_drawing_shows_the_section_tree_and_a_band_per_origin(explain):
     assert widths == pytest.approx([widths[0], widths[0] / 2, widths[0] / 6])
 
 
-def test_the_tree_has_all_values_of_the_server(explain):
-    page = explain()
+def test_the_tree_has_all_values_of_the_server_and_comes_with_the_reasons(visit, demo):
+    opened = reader(visit(demo))
+    requests: list[str] = []
+    opened.page.on("request", lambda request: requests.append(request.url.split("?")[0].rsplit("/", 1)[-1]))
+    page = opened.go(**STATE)
+    page.wait_for_selector("pk-explanation .sentence")
+    assert (requests.count("reasons"), requests.count("explain")) == (1, 0)
     explained = page.evaluate(
         "fetch('/indexes/demo/explain?query=magnetic+coupling&passage=mc8-manual.md%23%4011').then((answer) => answer.json())"
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from tests.server.support import LiveServer, check_problem, connected, exchange, head, web
+from tests.server.support import LiveServer, check_problem, connected, exchange, head, read_all, web
 
 SEARCH = "/indexes/small/search?query=magnetic"
 PROMISED = {
@@ -125,6 +126,47 @@ def test_upgrades_are_ignored(live: LiveServer) -> None:
         lines = ["Connection: Upgrade, close", f"Upgrade: {protocol}", "Sec-WebSocket-Key: YQ==", "Sec-WebSocket-Version: 13"]
         data = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\n" + "\r\n".join([*lines, "", ""])
         assert _parsed(exchange(live.port, data.encode()))[0] == 200
+
+
+def _kept(method: str, path: str, port: int, *lines: str) -> bytes:
+    """The head of a request that keeps its connection."""
+    return head(method, path, port, *lines).replace(b"Connection: close\r\n", b"")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("split", [False, True])
+def test_the_body_of_a_request_with_upgrade_is_read(live: LiveServer, chunked: bool, split: bool) -> None:
+    # Several clients ask for HTTP/2 with each request. What they send as a body must never be taken for a request.
+    body = b'{"query": "magnetic", "k": 1}'
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}"
+    lines = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk", "Content-Type: application/json"]
+    search = _kept("POST", "/indexes/small/search", live.port, *lines, length)
+    sent = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if chunked else body
+    with connected(live.port) as connection:
+        connection.sendall(search)
+        for piece in [sent[:9], sent[9:]] if split else [sent]:
+            if split:
+                time.sleep(0.05)
+            connection.sendall(piece)
+        connection.sendall(search + sent + _kept("GET", "/health", live.port, "Upgrade: h2c", "Connection: Upgrade"))
+        connection.sendall(head("GET", "/indexes", live.port))
+        answer = read_all(connection)
+    assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 200 OK") == 4
+    assert answer.count(b'"hits":[{') == 2
+    assert answer.index(b'"status":"ok"') < answer.index(b'"indexes":')
+
+
+def test_a_body_after_upgrade_is_no_request(live: LiveServer) -> None:
+    hidden = _kept("GET", "/health", live.port)
+    lines = ["Connection: Upgrade", "Upgrade: h2c", "Content-Type: application/json", f"Content-Length: {len(hidden)}"]
+    with connected(live.port) as connection:
+        connection.sendall(_kept("POST", "/indexes/small/search", live.port, *lines))
+        time.sleep(0.1)
+        connection.sendall(hidden)
+        connection.sendall(head("GET", "/indexes", live.port))
+        answer = read_all(connection)
+    assert [piece[:3] for piece in answer.split(b"HTTP/1.1 ")[1:]] == [b"400", b"200"]
+    assert b'"status":"ok"' not in answer
 
 
 def test_a_defect_of_the_server_is_a_problem_without_details(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:

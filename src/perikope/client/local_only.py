@@ -39,7 +39,6 @@ LOCAL_RESULTS: Mapping[str, str] = {
     "ranking": _ROWS,
     "ranked_names": "use names()",
     "eligible": _ROWS,
-    "group_of_document": _ROWS,
     "is_complete": _ROWS,
     "names_of": _ROWS,
     "places_of": f"{_ROWS}; a hit has its own place",

@@ -50,6 +50,25 @@ class ConnectionLimits:
         return sum(transport.get_write_buffer_size() for transport in self.sending)
 
 
+class _Parser(httptools.HttpRequestParser):
+    """A parser that reads a request with `Upgrade` to its end.
+
+    httptools stops after the head of such a request: it takes the body for the next request.
+    """
+
+    def __init__(self, protocol: LimitedProtocol) -> None:
+        """Tell this protocol what is read."""
+        super().__init__(protocol)
+        self._protocol = protocol
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]
+        """Read what a client sends."""
+        try:
+            super().feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._protocol.read_on(data[upgrade.args[0] :])
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """The protocol of uvicorn with limits. `limited_protocol` gives it its limits."""
 
@@ -57,6 +76,13 @@ class LimitedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _send_timer: asyncio.TimerHandle | None = None
     _in_head, _head_bytes, _answers = True, 0, 0
+    _head_again = False
+    """The head that is read now repeats that of a request whose body follows."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        """Read requests with a parser that ignores `Upgrade`."""
+        super().__init__(*args, **keywords)
+        self.parser = _Parser(self)
 
     def connection_made(self, transport: Any) -> None:
         """Count the connection, and wait for the head of a request."""
@@ -97,9 +123,35 @@ class LimitedProtocol(HttpToolsProtocol):
         """The head of a request is complete. uvicorn leaves out the host of an address such as `http://name/path`."""
         self._in_head = False
         self._end_head()
+        if self._head_again:
+            return
         if not self.url.startswith((b"/", b"*")):
             self.scope["state"][TARGET_HOST] = _host_of(self.url)
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request is complete, unless its body is read by the next parser."""
+        if not (self.parser.should_upgrade() and self._body_headers()):
+            super().on_message_complete()
+
+    def read_on(self, rest: bytes) -> None:
+        """Read the rest of the data after the head of a request with `Upgrade`: its body, if it has one, and more."""
+        headers = self._body_headers()
+        if headers:
+            self.parser = _Parser(self)
+            self._head_again = True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + headers + b"\r\n")
+            self._head_again = False
+        if rest:
+            self.parser.feed_data(rest)
+
+    def _body_headers(self) -> bytes:
+        """The lines of the head that say how long the body is; empty if there is no body."""
+        return b"".join(
+            b"%b: %b\r\n" % (name, value)
+            for name, value in self.headers
+            if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
+        )
 
     def on_response_complete(self) -> None:
         """An answer is complete; the client must read it."""
