@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perikope.browse.candidate_set import CandidateSet, TokenRanges, candidate_set
+from perikope.browse.candidate_set import CandidateSet, TokensOfSegment, candidate_set
 from perikope.browse.structure import Units, read_elements
 from perikope.core.arrays import Array, Integers, frozen
 from perikope.core.checkpoints import checkpoint
@@ -229,9 +229,9 @@ class _SegmentPart:
         columns = [self.segment.columns.numbers(f"passage.{name}") for name in OF_PASSAGE]
         read_ranges_to([getattr(passages, name) for name in OF_PASSAGE], columns, self.first_passage, self.end_passage)
 
-    def tokens(self) -> TokenRanges:
+    def tokens(self) -> TokensOfSegment:
         """Where the tokens of the documents are."""
-        return TokenRanges(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
+        return TokensOfSegment(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
 
     def lengths(self) -> Integers:
         """The length of each document in indexed tokens."""
