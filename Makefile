@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-adapters test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-adapters test-cluster test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -28,6 +28,12 @@ test-neural: $(VENV)/installed-dev
 test-adapters: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
 	$(BIN)/python -m pytest tests/adapters src/perikope/adapters
+
+# Clusters on Ray with simulated nodes that are killed, which `make test` leaves out: the nodes must start within fixed
+# times, and take two minutes. Installs Ray, a large download.
+test-cluster: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]'
+	PERIKOPE_TEST_RAY=1 $(BIN)/python -m pytest tests/unit/cluster
 
 # Runs every command and program that the documentation prints, also those that `make test` leaves out because they are
 # slow or need torch. Each page runs in a clone of the last commit, with an environment of its own that only has what the

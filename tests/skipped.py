@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.conftest import SHARED_DATA
 from tests.page.chromium import missing
 from tests.page.tools import missing_tools
+from tests.support.nodes import why_not_started
 
 ROOT = Path(__file__).parents[1]
 NEURAL = "make test-neural"
@@ -24,6 +25,7 @@ PARTS = (
     ("pyterrier", "the adapter for PyTerrier", ADAPTERS),
     ("ir_datasets", "documents and topics of ir_datasets", ADAPTERS),
     ("mcp", "assistants (Model Context Protocol)", ADAPTERS),
+    ("ray", "replicas of shards and their questions", "make test-cluster"),
     ("torch", "neural models, encoders and cross-encoders", NEURAL),
     ("onnxruntime", "encoders in ONNX Runtime", NEURAL),
     ("sentence_transformers", "the comparison of encoders with Sentence Transformers", "pip install sentence-transformers"),
@@ -36,7 +38,7 @@ def left_out() -> list[str]:
     reasons = [f"not tested: {what}; {package} is not installed ({how})" for package, what, how in PARTS if find_spec(package) is None]
     if not SHARED_DATA.is_dir():
         reasons.append(f"not tested: real collections; there are none at {SHARED_DATA} (PERIKOPE_SHARED_DATA)")
-    return [*reasons, *filter(None, (missing(), missing_tools()))]
+    return [*reasons, *filter(None, (missing(), missing_tools(), why_not_started()))]
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class HeldTerms:
         return np.array(self.query.weights)
 
 
-class Bound(NamedTuple):
+class ScoreBound(NamedTuple):
     """An upper bound of the scores of passages by a model in which they do not depend on other documents."""
 
     of_document: Floats

@@ -23,7 +23,7 @@ MOST_KEPT = 1 << 17
 _KEY, _LAST = "candidates", "last candidates"
 
 
-class TokenRanges(NamedTuple):
+class TokensOfSegment(NamedTuple):
     """The token streams of the candidates of one segment."""
 
     segment: int
@@ -46,7 +46,8 @@ class CandidateSet:
     """The columns by name, as `assemble` takes them; read-only."""
     parts: tuple[str, ...]
     """The names of the parts of documents."""
-    tokens: list[TokenRanges]
+    tokens: list[TokensOfSegment]
+    """Where the tokens are, for each segment with candidates; empty if the segments are not on this machine."""
     _derived: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

@@ -6,12 +6,12 @@ of several segments would take as long as reading them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from perikope.browse.candidate_set import CandidateSet, TokenRanges, candidate_set
+from perikope.browse.candidate_set import CandidateSet, TokensOfSegment, candidate_set
 from perikope.browse.structure import Units, read_elements
 from perikope.core.arrays import Array, Integers, frozen
 from perikope.core.checkpoints import checkpoint
@@ -51,6 +51,8 @@ _OF_PASSAGE = {
     "part": "part_of_passage",
 }
 """The columns of passages that are read, by the fields of `PassageRows`."""
+_OF_OCCURRENCE = ("term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document")
+"""The columns that depend on the query."""
 _READ_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
 _DAMAGE = {
     BAD_TREE: "has a damaged tree of sections",
@@ -60,17 +62,53 @@ _DAMAGE = {
 }
 
 
-def read_columns(
-    snapshot: Snapshot, terms: Integers, numbers: Integers, units: Units, tags: Collection[str] | None
-) -> tuple[dict[str, Array], CandidateSet]:
-    """The columns of `Matches` for some documents, by name, as `assemble` takes them, and the set of these documents.
+Columns = dict[str, Array]
+"""Columns of `Matches` by name, as `assemble` takes them."""
 
-    `terms` has the number of each query term in each segment, or -1. `numbers` are those of the documents in the index,
-    in ascending order. For `units` and `tags` see `join`.
+
+def read_columns(
+    snapshot: Snapshot, terms: Sequence[str], numbers: Integers, units: Units, tags: Collection[str] | None
+) -> tuple[Columns, CandidateSet]:
+    """The columns of `Matches` for some documents, and the set of these documents.
+
+    `terms` are those of the query. `numbers` are those of the documents in the index, in ascending order. For `units`
+    and `tags` see `join`.
     """
+    if not snapshot.is_local:
+        answers = [answer for _, answer in snapshot.ask_about(_columns_of_shard, numbers, terms, units, tags)]
+        columns, parts = _of_shards(answers)
+        of_set = {name: values for name, values in columns.items() if name not in _OF_OCCURRENCE}
+        return columns, CandidateSet(numbers, units, tags, of_set, parts, [])
     keep_freed_memory()
     found = candidate_set(snapshot, numbers, units, tags, _read_set)
-    return {**found.columns, **_occurrences(found, terms)}, found
+    return {**found.columns, **_occurrences(found, snapshot.numbers_of_terms(terms))}, found
+
+
+def _columns_of_shard(
+    snapshot: Snapshot, numbers: Integers, terms: Sequence[str], units: Units, tags: Collection[str] | None
+) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of the documents of one shard, and the names of parts."""
+    columns, found = read_columns(snapshot, terms, numbers, units, tags)
+    return columns, found.parts
+
+
+def _of_shards(answers: Sequence[tuple[Columns, tuple[str, ...]]]) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of the documents of several shards, one shard after the other."""
+    number_of_part: dict[str, int] = {}
+    documents = sections = occurrences = 0
+    for columns, parts in answers:
+        number = np.array([number_of_part.setdefault(part, len(number_of_part)) for part in parts], np.int64)
+        columns["part_of_passage"] = number[columns["part_of_passage"]] if parts else columns["part_of_passage"]
+        parent = columns["parent_of_section"]
+        columns["parent_of_section"] = np.where(parent >= 0, parent + sections, parent)
+        columns["section_of_passage"] = columns["section_of_passage"] + sections
+        columns["end_occurrence_of_document"] = columns["end_occurrence_of_document"] + occurrences
+        for name in ("document_of_section", "document_of_passage"):
+            columns[name] = columns[name] + documents
+        documents += columns["length_of_document"].size
+        sections += columns["document_of_section"].size
+        occurrences += columns["term_of_occurrence"].size
+    return {name: np.concatenate([columns[name] for columns, _ in answers]) for name in answers[0][0]}, tuple(number_of_part)
 
 
 def _read_set(snapshot: Snapshot, numbers: Integers, units: Units, tags: Collection[str] | None) -> CandidateSet:
@@ -111,11 +149,8 @@ def _occurrences(documents: CandidateSet, terms: Integers) -> dict[str, Array]:
         positions.append(position)
         ends.append(end + count if count else end)
         count += term.size
-    return {
-        "term_of_occurrence": _joined(found, np.int32),
-        "position_of_occurrence": _joined(positions, np.int32),
-        "end_occurrence_of_document": _joined(ends, np.int64),
-    }
+    columns = _joined(found, np.int32), _joined(positions, np.int32), _joined(ends, np.int64)
+    return dict(zip(_OF_OCCURRENCE, columns, strict=True))
 
 
 def _joined(pieces: list[Array], kind: type[np.integer]) -> Array:
@@ -194,9 +229,9 @@ class _SegmentPart:
         columns = [self.segment.columns.numbers(f"passage.{name}") for name in OF_PASSAGE]
         read_ranges_to([getattr(passages, name) for name in OF_PASSAGE], columns, self.first_passage, self.end_passage)
 
-    def tokens(self) -> TokenRanges:
+    def tokens(self) -> TokensOfSegment:
         """Where the tokens of the documents are."""
-        return TokenRanges(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
+        return TokensOfSegment(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
 
     def lengths(self) -> Integers:
         """The length of each document in indexed tokens."""

@@ -9,6 +9,7 @@ import numpy as np
 from perikope.browse.matches import Matches
 from perikope.core.arrays import Integers, Mask
 from perikope.index.languages import languages_of_spans
+from perikope.index.reader import Snapshot
 
 
 def languages_of_rows(matches: Matches) -> Integers:
@@ -18,16 +19,24 @@ def languages_of_rows(matches: Matches) -> Integers:
 
     def read() -> Integers:
         language = np.full(matches.passages, -1, np.int64)
-        first_row = matches.first_passage_of_document
-        bounds = matches.number_of_document.searchsorted(snapshot.first_document)
-        for i, segment in enumerate(snapshot.segments):
-            rows = slice(int(first_row[bounds[i]]), int(first_row[bounds[i + 1]]))
-            local = matches.number_of_document[matches.document_of_passage[rows]] - snapshot.first_document[i]
-            spans = segment["document.first_span"][local].astype(np.int64) + matches.span_of_passage[rows]
-            language[rows] = languages_of_spans(segment, spans, snapshot.languages)
+        documents = matches.number_of_document[matches.document_of_passage]
+        for rows, answer in snapshot.ask_about(_languages_of, documents, snapshot.languages, beside=(matches.span_of_passage,)):
+            language[rows] = answer
         return language
 
     return matches.once("languages of rows", read)
+
+
+def _languages_of(snapshot: Snapshot, documents: Integers, spans: Integers, codes: Sequence[str]) -> Integers:
+    """The language of each span, as an index into `codes`; `documents` has the document of each."""
+    language = np.full(documents.size, -1, np.int64)
+    bounds = documents.searchsorted(snapshot.first_document)
+    for i, segment in enumerate(snapshot.segments):
+        rows = slice(int(bounds[i]), int(bounds[i + 1]))
+        local = documents[rows] - snapshot.first_document[i]
+        in_segment = segment["document.first_span"][local].astype(np.int64) + spans[rows]
+        language[rows] = languages_of_spans(segment, in_segment, codes)
+    return language
 
 
 def rows_by_language(matches: Matches, terms: Sequence[str]) -> tuple[Integers, Integers]:

@@ -297,7 +297,7 @@ def join(
     numbers, scores = candidates.documents[order], candidates.scores[order]
     single = query.ungrouped
     terms = snapshot.look_up(single.terms)
-    column, documents = read_columns(snapshot, terms.numbers, numbers, units, tags)
+    column, documents = read_columns(snapshot, single.terms, numbers, units, tags)
     statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
     text_columns = _TextColumns(**{name: column[name] for name in _fields_of(_TextColumns)})
     matches = assemble(

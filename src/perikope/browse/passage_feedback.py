@@ -12,6 +12,7 @@ import numpy as np
 from perikope.browse.languages import rows_by_language
 from perikope.browse.matches import Matches, join
 from perikope.browse.ranking import Ranking
+from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import Expander, Feedback, terms_to_add
@@ -34,7 +35,12 @@ def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, ex
 
 def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -> Feedback:
     rows = best.rows[:depth]
-    counts = [_terms_of(snapshot, matches, row) for row in rows.tolist()]
+    order = np.argsort(rows)
+    documents, first, end = (column[rows[order]] for column in (
+        matches.number_of_document[matches.document_of_passage], matches.first_token_of_passage, matches.end_token_of_passage
+    ))  # fmt: skip
+    answers = [counts for _, some in snapshot.ask_about(_terms_of, documents, beside=(first, end)) for counts in some]
+    counts = [answers[at] for at in np.argsort(order).tolist()]
     terms = terms_to_add(matches.query, counts)
     candidates = Candidates(matches.number_of_document, matches.score_of_document)
     inside = join(snapshot, Query("", terms, (1.0,) * len(terms)), candidates).in_passages
@@ -48,9 +54,11 @@ def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -
     )
 
 
-def _terms_of(snapshot: Snapshot, matches: Matches, row: int) -> dict[str, int]:
-    """The frequency of each term in one passage, by the term's text; stop words are left out."""
-    segment, local = snapshot.locate(int(matches.number_of_document[matches.document_of_passage[row]]))
-    inside = slice(int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row]))
-    numbers, frequency = np.unique(segment.tokens(local)[inside], return_counts=True)
-    return {segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP}
+def _terms_of(snapshot: Snapshot, documents: Integers, first: Integers, end: Integers) -> list[dict[str, int]]:
+    """The frequency of each term in each range of tokens of a document, by the term's text, without stop words."""
+    found = []
+    for document, *inside in zip(documents.tolist(), first.tolist(), end.tolist(), strict=True):
+        segment, local = snapshot.locate(document)
+        numbers, frequency = np.unique(segment.tokens(local)[slice(*inside)], return_counts=True)
+        found.append({segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP})
+    return found

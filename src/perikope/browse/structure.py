@@ -141,6 +141,21 @@ def logical_of(kind: Array, tagged: Mask | None) -> Mask:
 
 def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
     """Read the spans of documents, given by their numbers in the index, which must be in ascending order."""
+    tags: dict[str, int] = {}
+    pieces: list[dict[str, Integers]] = []
+    for _, (found, names) in snapshot.ask_about(_spans_of_shard, documents):
+        number = np.array([tags.setdefault(name, len(tags)) for name in names], np.int64)
+        pieces += found if not pieces else [{**piece, "tag": number[piece["tag"]]} for piece in found]
+    counts = [piece["count"] for piece in pieces]
+    first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
+    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
+    base = np.repeat(first[:-1], np.diff(first))
+    parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
+    return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+
+
+def _spans_of_shard(snapshot: Snapshot, documents: Integers) -> tuple[list[dict[str, Integers]], list[str]]:
+    """The columns of `read_spans` for the documents of each segment, and the names of tags by number."""
     bounds = np.searchsorted(documents, snapshot.first_document)
     tags: dict[str, int] = {}
     pieces = []
@@ -148,12 +163,7 @@ def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
         local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
         if local.size:
             pieces.append(read_spans(segment, local, tags))
-    counts = [piece.pop("count") for piece in pieces]
-    first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
-    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
-    base = np.repeat(first[:-1], np.diff(first))
-    parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
-    return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+    return pieces, list(tags)
 
 
 def _joined(pieces: list[Integers]) -> Integers:
@@ -228,10 +238,11 @@ def read_elements(
 
 def known_tags(snapshot: Snapshot) -> list[str]:
     """The tags of all spans of the index except marks, sorted."""
-    tags: set[str] = set()
-    for segment in snapshot.segments:
-        tags |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
-    return sorted(tags - {""})
+    return sorted(snapshot.ask_all(_tags_of_shard) - {""})
+
+
+def _tags_of_shard(snapshot: Snapshot) -> set[str]:
+    return {segment.labels[label] for segment in snapshot.segments for label in segment.remember(_tags_of_elements, "")}
 
 
 def _tags_of_elements(segment: Segment, _: str) -> list[int]:
@@ -244,21 +255,29 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
 
 def tags_of_passages(snapshot: Snapshot) -> list[str]:
     """The tags of all passages of the index, sorted. Passages without a tag have an empty one."""
+    return sorted(snapshot.ask_all(_tags_of_passages))
+
+
+def _tags_of_passages(snapshot: Snapshot) -> set[str]:
     tags: set[str] = set()
     for segment in snapshot.segments:
         labels = np.unique(segment["span.tag"][segment["span.kind"] == int(Kind.PASSAGE)]).tolist()
         if labels and labels[-1] >= len(segment.labels):
             raise segment.columns.damaged("has a damaged column (span.tag)")
         tags |= {segment.labels[label] for label in labels}
-    return sorted(tags)
+    return tags
+
+
+def _spans_of_document(segment: Segment, document: int) -> tuple[dict[str, Integers], dict[str, int]]:
+    tags: dict[str, int] = {}
+    return read_spans(segment, np.array([document]), tags), tags
 
 
 class DocumentOutline:
     """The tree of one document, to convert between the paths and the span numbers of its elements."""
 
     def __init__(self, segment: Segment, document: int) -> None:
-        tags: dict[str, int] = {}
-        column = read_spans(segment, np.array([document]), tags)
+        column, tags = segment.ask(_spans_of_document, document)
         self.first_token, self.end_token, self.kind = column["first_token"], column["end_token"], column["kind"]
         self._tag, self._parent, self._names = column["tag"], column["parent"], list(tags)
 

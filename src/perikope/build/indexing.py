@@ -133,7 +133,7 @@ def build(
     if adding:
         _check_settings(Snapshot.open(Path(folder)), options)
     else:
-        analyzer = Analyzer(options.stemmer or "snowball", _stopwords(options.stopwords or "default"))  # type: ignore[arg-type]
+        analyzer = Analyzer(options.stemmer or "snowball", stopwords_of(options.stopwords or "default"))  # type: ignore[arg-type]
         create(Path(folder), analyzer, options.language or "en")
     with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
         before = writer.snapshot.totals.documents
@@ -170,14 +170,15 @@ def _no_documents(paths: Sequence[str], options: BuildOptions, skipped: Sequence
     return InputError("; ".join(str(problem) for problem in skipped[:3]) or nothing, path=", ".join(paths))
 
 
-def _stopwords(given: str) -> str | tuple[str, ...]:
+def stopwords_of(given: str) -> str | tuple[str, ...]:
+    """The stop words that an option names: `default`, `none`, or the words of a file."""
     return given if given in ("default", "none") else read_stopwords(given)
 
 
 def _check_settings(snapshot: Snapshot, options: BuildOptions) -> None:
     """Raise a `UsageError` if the options set another stemmer or other stop words than the index has."""
     analysis = snapshot.manifest.analysis
-    stopwords = None if options.stopwords is None else _stopwords(options.stopwords)
+    stopwords = None if options.stopwords is None else stopwords_of(options.stopwords)
     requested = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
     for name, value in requested.items():
         if value is not None and value != analysis[name]:
@@ -269,7 +270,7 @@ def _change(writer: IndexWriter, paths: Sequence[str], options: BuildOptions, de
         found.skipped += outcome.skipped
         found.skipped.sort(key=lambda problem: (str(problem.path), problem.line or 0))
     else:
-        writer.add(_read(sources, options, found.skipped, on_progress), **how)
+        writer.add(read_documents(sources, options, found.skipped, on_progress), **how)
     if sync:
         _delete_outdated(writer, sync, options, found)
     for name in incomplete_files(found.unreadable, paths):
@@ -316,7 +317,9 @@ def _delete_outdated(writer: IndexWriter, sync: Sync, options: BuildOptions, fou
     writer.delete_numbers(sync.outdated([*found.unreadable, *found.links_outside]))
 
 
-def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
+def read_documents(
+    sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress
+) -> Iterator[Document]:
     """Yield the documents of sources, cut into passages.
 
     The error of a file that cannot be read is added to `skipped`, or raised if the user named the file.

@@ -20,7 +20,7 @@ from perikope.core.errors import PerikopeError, abridged, unknown
 
 FIRST = (
     "index", "search", "show", "info", "explain", "locate", "adapt", "run", "eval", "graph", "encode", "train", "learn", "tune",
-    "experiment", "topics", "compact", "check", "backup", "split",
+    "experiment", "topics", "compact", "check", "backup", "split", "cluster",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 SHORT = {"explain", "info", "locate", "search", "show"}

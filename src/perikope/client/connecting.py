@@ -38,6 +38,8 @@ def connect(address: str, index: str = "", *, token: str = "", timeout: float = 
 
     The first request makes the connection. This needs the extra `client`.
 
+    For a cluster on Ray, see `perikope.cluster.on_ray.find`.
+
     >>> with connect("http://localhost:8321", "manuals") as index:      # doctest: +SKIP
     ...     for hit in index.search("pump with a magnetic coupling"):
     ...         print(hit.score, hit.path, hit.text)

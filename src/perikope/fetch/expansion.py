@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
-from perikope.core.arrays import Array, Floats
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Grid, Range, bind, parameters_of
 from perikope.core.registry import Registry
 from perikope.fetch import Candidates
-from perikope.fetch.parts import Parts, PostingsOfTerms
+from perikope.fetch.parts import Parts, occurrences_in_parts
 from perikope.index.layout import STOP
 from perikope.index.reader import CountOrCounts, Snapshot, of_terms
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_weights
 from perikope.query.terms import Query
+
+Value = TypeVar("Value")
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
 FeedbackDocuments = Annotated[Count, "Number of top-ranked documents, or passages, that terms are taken from."]
@@ -189,23 +191,37 @@ def terms_to_add(query: Query, counts: Sequence[Mapping[str, int]]) -> tuple[str
     return tuple(term for term in terms if term in own or ":" not in term or term.partition(":")[0] in searched)
 
 
+def in_given_order(snapshot: Snapshot, documents: Integers, question: Callable[..., list[Value]], *given: Any) -> list[Value]:
+    """The answers to a question about documents, one per document, in the order in which the documents are given."""
+    order = np.argsort(documents, kind="stable")
+    answers = [answer for _, of_shard in snapshot.ask_about(question, documents[order], *given) for answer in of_shard]
+    return [answers[at] for at in np.argsort(order).tolist()]
+
+
+def _read_documents(snapshot: Snapshot, documents: Integers) -> list[tuple[dict[str, int], float]]:
+    """The frequency of each term in each document, and the length of each document."""
+    located = map(snapshot.locate, documents.tolist())
+    return [(_counts(segment, segment.tokens(local)), float(segment["document.length"][local])) for segment, local in located]
+
+
+def _read_parts(snapshot: Snapshot, documents: Integers, parts: Parts) -> list[dict[str, int]]:
+    """The frequency of each term and code in some parts of each document."""
+    return [_counts_in_parts(*snapshot.locate(document), parts) for document in documents.tolist()]
+
+
 def _feedback(snapshot: Snapshot, query: Query, candidates: Candidates, depth: int) -> Feedback:
-    counts: list[dict[str, int]] = []
-    lengths = []
-    for document in candidates.documents[:depth].tolist():
-        segment, local = snapshot.locate(document)
-        counts.append(_counts(segment, segment.tokens(local)))
-        lengths.append(float(segment["document.length"][local]))
+    read = in_given_order(snapshot, candidates.documents[:depth], _read_documents)
+    counts, lengths = [count_of_term for count_of_term, _ in read], [length for _, length in read]
     terms = terms_to_add(query, counts)
     occurrences = snapshot.statistics(terms).collection_frequency.astype(np.float64)
     return _feedback_with(counts, terms, np.array(lengths), occurrences, candidates, _documents(snapshot, query, terms))
 
 
 def _feedback_of_parts(snapshot: Snapshot, query: Query, candidates: Candidates, depth: int, parts: Parts) -> Feedback:
-    counts = [_counts_in_parts(*snapshot.locate(document), parts) for document in candidates.documents[:depth].tolist()]
+    counts = in_given_order(snapshot, candidates.documents[:depth], _read_parts, parts)
     terms = terms_to_add(query, counts)
     lengths = np.array([float(sum(count_of_term.values())) for count_of_term in counts])
-    occurrences = PostingsOfTerms(snapshot, terms, dict.fromkeys(parts, 1.0)).occurrences
+    occurrences = occurrences_in_parts(snapshot, terms, dict.fromkeys(parts, 1.0))
     return _feedback_with(counts, terms, lengths, occurrences, candidates, _documents(snapshot, query, terms))
 
 

@@ -92,7 +92,11 @@ def _packed_mask(segment: Segment, filter: Filter) -> Bytes:
 
 def known_fields(snapshot: Snapshot) -> list[str]:
     """The fields that filters accept: the metadata fields of the documents in the index, and those of their files."""
-    return sorted({field for segment in snapshot.segments for field in segment.facets.fields}.union(file_fields(snapshot)))
+    return sorted(snapshot.ask_all(_fields_of_shard))
+
+
+def _fields_of_shard(snapshot: Snapshot) -> set[str]:
+    return {field for segment in snapshot.segments for field in segment.facets.fields}.union(file_fields(snapshot))
 
 
 def unknown_fields(snapshot: Snapshot, filter: Filter) -> list[str]:
@@ -278,18 +282,26 @@ def passage_mask(
 
 def known_parts(snapshot: Snapshot) -> list[str]:
     """The parts of the documents in the index."""
-    return sorted({part for segment in snapshot.segments for part in segment.parts} - {""})
+    return sorted(snapshot.ask_all(_parts_of_shard) - {""})
+
+
+def _parts_of_shard(snapshot: Snapshot) -> set[str]:
+    return {part for segment in snapshot.segments for part in segment.parts}
 
 
 def known_tags(snapshot: Snapshot) -> list[str]:
     """The tags of the passages in the index."""
+    return sorted(snapshot.ask_all(_tags_of_shard) - {""})
+
+
+def _tags_of_shard(snapshot: Snapshot) -> set[str]:
     tags: set[str] = set()
     for segment in snapshot.segments:
         segment.joined.require(np.arange(segment.documents))
         first = segment["document.first_passage"].astype(np.int64)
         spans = _spans_of(segment, np.repeat(np.arange(segment.documents), np.diff(first)), np.arange(first[-1]))
         tags |= {segment.labels[label] for label in np.flatnonzero(np.bincount(_labels_of(segment, "tag", spans))).tolist()}
-    return sorted(tags - {""})
+    return tags
 
 
 def _spans_of(segment: Segment, documents: Integers, passages: Integers) -> Integers:

@@ -65,7 +65,17 @@ def _shortened(value: str, level: str) -> str:
 
 
 def _values_of(snapshot: Snapshot, documents: Integers, field: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the values of a field: the index of the document in `documents`, and the value. Values are in order."""
+    """Yield the values of a field: the index of the document in `documents`, and the value.
+
+    The values of a document are in order.
+    """
+    for rows, pairs in snapshot.ask_about(_values_of_shard, documents, field):
+        row_of = np.arange(documents.size)[rows].tolist()
+        yield from ((row_of[row], value) for row, value in pairs)
+
+
+def _values_of_shard(snapshot: Snapshot, documents: Integers, field: str) -> list[tuple[int, bytes]]:
+    found: list[tuple[int, bytes]] = []
     bounds = documents.searchsorted(snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
         local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
@@ -80,5 +90,6 @@ def _values_of(snapshot: Snapshot, documents: Integers, field: str) -> Iterator[
         first = facets.first_document[keys.start : keys.stop + 1].astype(np.int64)
         chosen = np.flatnonzero(row_of_document[of_keys] >= 0)
         key_of_chosen = keys.start + np.searchsorted(first - first[0], chosen, "right") - 1
-        for row, key in zip(row_of_document[of_keys[chosen]].tolist(), key_of_chosen.tolist(), strict=True):
-            yield row, facets.values[key]
+        pairs = zip(row_of_document[of_keys[chosen]].tolist(), key_of_chosen.tolist(), strict=True)
+        found += [(row, facets.values[key]) for row, key in pairs]
+    return found

@@ -49,11 +49,7 @@ def notes_on_filter(snapshot: Snapshot, filter: Filter) -> list[str]:
     where = filter.filter if isinstance(filter, Negated) else filter
     if not isinstance(where, Where):
         return []
-    missing = [
-        test
-        for test in where.tests
-        if not any(holder.remember(_has_value, (where.field, test)) for holder in holders(snapshot, where.field))
-    ]
+    missing = [test for test in where.tests if not any(has for _, has in snapshot.ask(_some_has_value, where.field, test))]
     return [f"no document has {_shortened(_written(where.field, test))}; {_nearest(snapshot, where.field, test)}" for test in missing]
 
 
@@ -79,14 +75,24 @@ def check_comparable(snapshot: Snapshot, filter: Filter) -> None:
 
 def _example_if_typed(snapshot: Snapshot, field: str) -> str:
     """A value of a field whose values are all dates or numbers; empty if it has others, or none at all."""
+    answers = [answer for _, answer in snapshot.ask(_typed_example, field)]
+    return "" if any(has_text for has_text, _ in answers) else next((example for _, example in answers if example), "")
+
+
+def _typed_example(snapshot: Snapshot, field: str) -> tuple[bool, str]:
+    """Whether a field has a value that is neither a date nor a number, and the first value otherwise."""
     example = ""
     for holder in holders(snapshot, field):
         values: FieldValues = holder.remember(read_values, field)
         if values.has_text:
-            return ""
+            return True, ""
         if values.keys:
             example = example or holder.facets.values.text(values.keys[0])
-    return example
+    return False, example
+
+
+def _some_has_value(snapshot: Snapshot, field: str, test: Condition) -> bool:
+    return any(holder.remember(_has_value, (field, test)) for holder in holders(snapshot, field))
 
 
 def _has_value(segment: Segment, key: tuple[str, Condition]) -> bool:
@@ -122,8 +128,8 @@ def _nearest_texts(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     """The values that are most similar to a text, as a whole or in one of their words; the most similar first."""
     folded = wanted.casefold()
     values_of: dict[str, dict[str, bool]] = {}
-    for segment in holders(snapshot, field):
-        for value in _similar(segment, field, folded):
+    for _, similar in snapshot.ask(_similar_values, field, folded):
+        for value in similar:
             whole = value.casefold()
             for form in (whole, *whole.split()):
                 values_of.setdefault(form, {}).setdefault(value, form == whole)
@@ -131,6 +137,10 @@ def _nearest_texts(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     # Of the values with a similar word, those that consist of it come first.
     values = [value for form in near for value in sorted(values_of[form], key=lambda value: (not values_of[form][value], value))]
     return list(dict.fromkeys(values))[:_SUGGESTED]
+
+
+def _similar_values(snapshot: Snapshot, field: str, folded: str) -> list[str]:
+    return [value for segment in holders(snapshot, field) for value in _similar(segment, field, folded)]
 
 
 def _similar(segment: Segment, field: str, folded: str) -> Iterator[str]:
@@ -151,20 +161,40 @@ def _similar(segment: Segment, field: str, folded: str) -> Iterator[str]:
 
 def _nearest_codes(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     """The codes of a field that have the longest beginning in common with a code."""
+    answers = [answer for _, answer in snapshot.ask(_codes_beginning, field, wanted)]
+    longest = max(length for length, _ in answers)
+    return sorted(set[str]().union(*(near for length, near in answers if length == longest)))[:_SUGGESTED]
+
+
+def _codes_beginning(snapshot: Snapshot, field: str, wanted: str) -> tuple[int, set[str]]:
+    """The length of the longest beginning that codes of a field have in common with a code, and these codes."""
     for length in range(len(wanted), 0, -1):
         near: set[str] = set()
         for segment in holders(snapshot, field):
             codes: Codes = segment.remember(read_codes, field)
             near.update(code.decode() for code in np.unique(codes.codes[codes.beginning(wanted[:length])])[:_SUGGESTED].tolist())
         if near:
-            return sorted(near)[:_SUGGESTED]
-    return []
+            return length, near
+    return 0, set()
 
 
 def _where_values_lie(snapshot: Snapshot, field: str, bound: str) -> str:
     """The least and the greatest value of a field among those that can be compared with a bound, in words."""
-    least: list[tuple[float, str]] = []
-    greatest: list[tuple[float, str]] = []
+    answers = [answer for _, answer in snapshot.ask(_ends, field, bound)]
+    least, greatest = ([end for answer in answers for end in answer[i]] for i in (0, 1))
+    if not least:
+        return f"no value of {field} can be compared with {_shortened(bound)}"
+    return f"the values of {field} lie between {_shortened(min(least)[1])} and {_shortened(max(greatest)[1])}"
+
+
+End = tuple[float, str]
+"""A value of a field, with the number by which it is compared."""
+
+
+def _ends(snapshot: Snapshot, field: str, bound: str) -> tuple[list[End], list[End]]:
+    """The least and the greatest value in each segment among those that can be compared with a bound."""
+    least: list[End] = []
+    greatest: list[End] = []
     for segment in holders(snapshot, field):
         values: FieldValues = segment.remember(read_values, field)
         _, known = values.compare(segment, bound)
@@ -175,20 +205,25 @@ def _where_values_lie(snapshot: Snapshot, field: str, bound: str) -> str:
         rows = np.flatnonzero(known & ~np.isnan(order))
         for end, row in ((least, rows[order[rows].argmin()]), (greatest, rows[order[rows].argmax()])):
             end.append((float(order[row]), segment.facets.values.text(values.keys[int(row)])))
-    if not least:
-        return f"no value of {field} can be compared with {_shortened(bound)}"
-    return f"the values of {field} lie between {_shortened(min(least)[1])} and {_shortened(max(greatest)[1])}"
+    return least, greatest
 
 
 def _frequent(snapshot: Snapshot, field: str) -> list[str]:
     """Values of a field by falling number of documents; one more than a note lists."""
+    counts: Counter[str] = Counter()
+    for _, answer in snapshot.ask(_frequent_of_shard, field):
+        counts.update(answer)
+    return [value for value, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[: _FEW + 1]]
+
+
+def _frequent_of_shard(snapshot: Snapshot, field: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for segment in holders(snapshot, field):
         keys = segment.facets.keys(field)
         documents = np.diff(segment.facets.first_document[keys.start : keys.stop + 1].astype(np.int64))
         for number in np.argsort(-documents, kind="stable")[: _FEW + 1].tolist():
             counts[segment.facets.values.text(keys.start + number)] += int(documents[number])
-    return [value for value, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[: _FEW + 1]]
+    return counts
 
 
 def _listed(values: list[str]) -> str:

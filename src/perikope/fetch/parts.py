@@ -10,10 +10,13 @@ terms of a query that occur in it are code terms (`query/code_terms.py`).
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from perikope.fetch import Candidates, Summand
 from perikope.fetch.conditions import Codes, read_codes
 from perikope.fetch.filters import Filter, known_parts, mask
 from perikope.fetch.models import FetchModel, Terms
-from perikope.fetch.search import in_order
+from perikope.fetch.search import in_order, joined_documents
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
@@ -83,21 +86,69 @@ def fetch_parts(
     Without parts, documents are ranked by their whole text and all codes. Codes then add nothing to the length. Equal
     scores are ordered by document id.
     """
-    lengths = [_lengths(segment, parts) for segment in snapshot.segments]
-    postings_by_segment = PostingsOfTerms(snapshot, query.terms, parts)
-    tokens = sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True))
-    terms = Terms(postings_by_segment.documents, postings_by_segment.occurrences, snapshot.totals.documents, tokens)
+    terms = _statistics(snapshot, query.terms, parts)
     if query.languages:
         terms = _by_language(snapshot, query.terms, terms)
+    found = snapshot.ask(_best_of_shard, query, model, documents, parts, filter, terms)
+    numbers, scores = joined_documents(found)
+    weights = np.array(query.weights)
+    candidates = in_order(snapshot, numbers, model.finish(scores, weights, terms), documents)
+    if model.definition.finish is not None:
+        return candidates
+    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, query, model, terms, parts))
+
+
+def _statistics(snapshot: Snapshot, names: Sequence[str], parts: Parts) -> Terms:
+    """The statistics of terms and of the collection in some parts. Tokens are weighted, occurrences too."""
+    answers = [answer for _, answer in snapshot.ask(_count_shard, names, parts)]
+    documents, occurrences = _of_groups(names, [counts for counts, _ in answers])
+    return Terms(documents, occurrences, snapshot.totals.documents, sum((tokens for _, tokens in answers), ExactSum()).total)
+
+
+def occurrences_in_parts(snapshot: Snapshot, names: Sequence[str], parts: Parts) -> Floats:
+    """The weighted number of occurrences of each term in some parts."""
+    return _of_groups(names, [counts for _, (counts, _) in snapshot.ask(_count_shard, names, parts)])[1]
+
+
+def _count_shard(snapshot: Snapshot, names: Sequence[str], parts: Parts) -> tuple[PartCounts, ExactSum]:
+    """The counts of the single terms of `names` in a shard, and its weighted tokens."""
+    postings = _KEPT[snapshot] = PostingsOfTerms(snapshot, names, parts)
+    lengths = (_lengths(segment, parts)[segment.alive] for segment in snapshot.segments)
+    return postings.counts, sum((ExactSum.of(length) for length in lengths), ExactSum())
+
+
+def _of_groups(names: Sequence[str], shards: Sequence[PartCounts]) -> tuple[Integers, Floats]:
+    """The document frequency and the occurrences of each term, from the counts of the single terms in all shards.
+
+    The document frequency of a group term is the largest of its single terms, see `query/group_terms.py`.
+    """
+    number = {single: i for i, single in enumerate(single_terms(names))}
+    documents = sum((documents for documents, _ in shards), np.zeros(len(number), np.int64))
+    occurrences = np.array([sum((sums[i] for _, sums in shards), ExactSum()).total for i in range(len(number))])
+    singles = [[number[single] for single in terms_in(term)] for term in names]
+    return (
+        np.array([documents[some].max() for some in singles], np.int64),
+        np.array([float(occurrences[some].sum()) for some in singles], np.float64),
+    )
+
+
+def _best_of_shard(
+    snapshot: Snapshot, query: Query, model: FetchModel, documents: int, parts: Parts, filter: Filter | None, terms: Terms
+) -> tuple[Integers, Floats]:
+    """The numbers and sums of the best documents of a shard, unordered, with all that tie with the last one."""
+    postings_of_terms = _KEPT.pop(snapshot, None)
+    if postings_of_terms is None or not postings_of_terms.are_of(query.terms, parts):
+        postings_of_terms = PostingsOfTerms(snapshot, query.terms, parts)
     weights = np.array(query.weights)
     seen = terms.document_frequency > 0
     matching: list[Integers] = []
     sums: list[Floats] = []
-    for i, (base, segment, length) in enumerate(zip(snapshot.first_document.tolist(), snapshot.segments, lengths, strict=False)):
+    for i, (base, segment) in enumerate(zip(snapshot.first_document.tolist(), snapshot.segments, strict=False)):
+        length = _lengths(segment, parts)
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
         # Rare terms first: the same order as in `fetch`.
         for t in np.argsort(terms.document_frequency, kind="stable").tolist():
-            documents_of_term, frequency = postings_by_segment.of(i, t)
+            documents_of_term, frequency = postings_of_terms.of(i, t)
             if documents_of_term.size:
                 of_posting = terms.at(np.full(frequency.size, t))
                 total[documents_of_term] += weights[t] * model.contribution(frequency, length[documents_of_term], of_posting)
@@ -107,14 +158,11 @@ def fetch_parts(
         background = model.background(length[here], float(weights[seen].sum()))
         matching.append(base + here)
         sums.append(total[here] if background is None else total[here] + background)
-    matching_numbers, scores = np.concatenate([*matching, np.zeros(0, np.int64)]), np.concatenate([*sums, np.zeros(0)])
+    numbers, scores = np.concatenate([*matching, np.zeros(0, np.int64)]), np.concatenate([*sums, np.zeros(0)])
     if scores.size > documents:
         best = np.flatnonzero(scores >= np.partition(scores, scores.size - documents)[scores.size - documents])
-        matching_numbers, scores = matching_numbers[best], scores[best]
-    candidates = in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
-    if model.definition.finish is not None:
-        return candidates
-    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, query, model, terms, parts))
+        numbers, scores = numbers[best], scores[best]
+    return numbers, scores
 
 
 def _by_language(snapshot: Snapshot, names: Sequence[str], terms: Terms) -> Terms:
@@ -153,37 +201,71 @@ def _parts_of_score(snapshot: Snapshot, query: Query, model: FetchModel, terms: 
 
 def _numbers(snapshot: Snapshot, segment: Segment, name: str) -> list[int]:
     """The numbers of the single terms of a term in a segment."""
-    numbers: list[int] = snapshot.look_up(terms_in(name)).numbers[snapshot.segments.index(segment)].tolist()
+    numbers: list[int] = snapshot.numbers_of_terms(terms_in(name))[snapshot.segments.index(segment)].tolist()
     return numbers
 
 
-class PostingsOfTerms:
-    """The postings of terms in some parts, and their statistics.
+@dataclass(frozen=True, slots=True)
+class ExactSum:
+    """A sum of numbers that does not depend on their order, nor on how they are divided among segments and shards.
 
-    The document frequency of a group term is the largest of its single terms, see `query/group_terms.py`.
+    Whole numbers are added up. Of other numbers, equal ones are counted.
+    """
+
+    whole: int = 0
+    others: Mapping[float, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: Floats) -> ExactSum:
+        """The sum of an array. Frequencies and lengths have few distinct values."""
+        fractions = values[values != np.floor(values)]
+        distinct, counts = np.unique(fractions, return_counts=True)
+        others = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+        return cls(int(values.sum() if not others else values[values == np.floor(values)].sum()), others)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        if not other.others:
+            return ExactSum(self.whole + other.whole, self.others)
+        return ExactSum(self.whole + other.whole, Counter(self.others) + Counter(other.others))
+
+    @property
+    def total(self) -> float:
+        """The sum, correctly rounded from the products of the distinct values and their numbers."""
+        return math.fsum([float(self.whole), *(value * count for value, count in self.others.items())])
+
+
+PartCounts = tuple[Integers, list[ExactSum]]
+"""The number of documents, and the weighted occurrences, of each single term in some parts."""
+
+
+class PostingsOfTerms:
+    """The postings of terms in some parts of the documents of one shard, and their counts.
 
     Postings are kept in memory up to a limit, because a whole patent as a query has thousands of terms. The others are
     read again.
     """
 
     def __init__(self, snapshot: Snapshot, terms: Sequence[str], parts: Parts) -> None:
-        self._segments, self._parts, self._singles = snapshot.segments, parts, single_terms(terms)
-        self._numbers = snapshot.look_up(self._singles).numbers
+        self._segments, self._terms, self._parts, self._singles = snapshot.segments, tuple(terms), parts, single_terms(terms)
+        self._numbers = snapshot.numbers_of_terms(self._singles)
         self._kept: dict[tuple[int, int], tuple[Integers, Floats]] = {}
         documents = np.zeros(len(self._singles), np.int64)
-        occurrences = np.zeros(len(self._singles))
+        occurrences = [ExactSum()] * len(self._singles)
         held = 0
         for i, single in product(range(len(self._segments)), range(len(self._singles))):
             postings = self._read(i, single)
             documents[single] += postings[0].size
-            occurrences[single] += float(postings[1].sum())
+            occurrences[single] += ExactSum.of(postings[1])
             held += postings[0].size
             if held <= HELD:
                 self._kept[i, single] = postings
+        self.counts: PartCounts = documents, occurrences
         number = {name: single for single, name in enumerate(self._singles)}
         self._singles_of_term = [[number[single] for single in terms_in(term)] for term in terms]
-        self.documents = np.array([documents[singles].max() for singles in self._singles_of_term], np.int64)
-        self.occurrences = np.array([float(occurrences[singles].sum()) for singles in self._singles_of_term])
+
+    def are_of(self, terms: Sequence[str], parts: Parts) -> bool:
+        """Whether these are the postings of the given terms and parts."""
+        return self._terms == tuple(terms) and self._parts == parts
 
     def of(self, segment: int, term: int) -> tuple[Integers, Floats]:
         """The documents of a segment that contain a term, and the weighted frequency of the term in each."""
@@ -243,9 +325,17 @@ def _lengths(segment: Segment, parts: Parts) -> Floats:
     if len(segment.parts) == 1:
         length: Floats = segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
     else:
-        weights = np.array([parts.get(part, 0.0) for part in segment.parts])
-        length = segment["document.part_length"].reshape(segment.documents, len(segment.parts)) @ weights
-    for field in segment.facets.fields:
-        if field in parts and field in CODE_FIELDS:
-            length = length + parts[field] * _code_lengths(segment, field)
+        # The parts are added in the order of the query, since each segment has its own order.
+        by_part = segment["document.part_length"].reshape(segment.documents, len(segment.parts))
+        length = np.zeros(segment.documents)
+        for part in parts:
+            if part in segment.parts:
+                length += parts[part] * by_part[:, segment.parts.index(part)]
+    for name in parts:
+        if name in CODE_FIELDS and name in segment.facets.fields:
+            length = length + parts[name] * _code_lengths(segment, name)
     return length
+
+
+_KEPT: WeakKeyDictionary[Snapshot, PostingsOfTerms] = WeakKeyDictionary()
+"""The postings that were counted last, for the ranking that follows."""

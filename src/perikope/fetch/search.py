@@ -46,14 +46,27 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     """The best `documents` documents that satisfy the filter. Equal scores are ordered by document id."""
     # In a small collection, the steps of this function take longer than reading postings, so there are few of them.
     terms = _QueryTerms(snapshot, query, model)
-    search = _Search(snapshot, model, terms, documents, filter)
-    for i, segment in enumerate(snapshot.segments):
-        checkpoint("candidates")
-        search.add(i, segment)
-    numbers, sums = search.best
+    found = snapshot.ask(_best_of_shard, query, model, documents, filter, terms=query.terms)
+    numbers, sums = joined_documents(found)
     if model.definition.finish is not None:
         return in_order(snapshot, numbers, model.finish(sums, terms.weights, terms.statistics), documents)
     return in_order(snapshot, numbers, sums, documents, partial(_parts_of_score, snapshot, model, terms))
+
+
+def _best_of_shard(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None) -> tuple[Integers, Floats]:
+    """The numbers and sums of the best documents of a shard, unordered, with all that tie with the last one."""
+    search = _Search(snapshot, model, _QueryTerms(snapshot, query, model), documents, filter)
+    for i, segment in enumerate(snapshot.segments):
+        checkpoint("candidates")
+        search.add(i, segment)
+    return search.best
+
+
+def joined_documents(found: Sequence[tuple[int, tuple[Integers, Floats]]]) -> tuple[Integers, Floats]:
+    """The document numbers and sums that shards have found; each shard's first document has the given number."""
+    if len(found) == 1:
+        return found[0][1]
+    return np.concatenate([base + numbers for base, (numbers, _) in found]), np.concatenate([sums for _, (_, sums) in found])
 
 
 class _QueryTerms:
@@ -139,7 +152,7 @@ def _parts_of_score(snapshot: Snapshot, model: FetchModel, query_terms: _QueryTe
     names, labels, weights, terms = query_terms.names, query_terms.labels, query_terms.weights, query_terms.statistics
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
-    numbers = snapshot.look_up(names).numbers[i]
+    numbers = snapshot.numbers_of_terms(names)[i]
     held, counts = np.unique(segment.tokens(local), return_counts=True)
     frequency = {int(number): int(count) for number, count in zip(held, counts, strict=True)}
     length = segment["document.length"][local : local + 1]

@@ -17,6 +17,7 @@ from perikope.index.manifest import Manifest
 from perikope.index.ranges import portions
 from perikope.index.saved_tables import FOLDER as TABLES
 from perikope.index.segments import Segment
+from perikope.index.shards import folder_of
 from perikope.index.vector_stores import FOLDER as STORES
 from perikope.kernels.postings import WINDOW_BITS
 
@@ -63,6 +64,7 @@ def _check(folder: Path, manifest: Manifest) -> CheckReport:
         problems_of_segment = _check_segment(folder, entry)
         problems += problems_of_segment
         readable += 0 if problems_of_segment else entry["documents"] - deleted
+    known |= {folder_of(number) for number in range(len(manifest.shards))}
     unknown = sorted(path.name for path in folder.iterdir() if path.name not in known)
     return CheckReport(tuple(problems), readable, total, tuple(unknown))
 

@@ -28,6 +28,7 @@ from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.index.shards import check_writable
 from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder, encode_record
 from perikope.text.analysis import Analyzer, is_language, language_code
@@ -139,13 +140,25 @@ class IndexWriter:
 
     Closing discards changes that were not committed. A writer that is garbage-collected with such changes gives an
     `UncommittedWarning`. `memory` is the memory for adding documents in bytes, `wait` the
-    time to wait for the lock in seconds. Open segments of the snapshot `before` are not opened again.
+    time to wait for the lock in seconds. Open segments of the snapshot `before` are not opened again. `kept` is given
+    for a shard of a cluster: the names of files that the published cluster needs, which are never removed.
     """
 
-    def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0, before: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        wait: float = 0.0,
+        before: Snapshot | None = None,
+        kept: frozenset[str] | None = None,
+    ) -> None:
         self.folder = folder
         self.memory = memory
-        manifests.load(folder)
+        self._kept = kept or frozenset()
+        manifest = manifests.load(folder)
+        if kept is None:
+            check_writable(folder, manifest)
         self._failed = False
         self._process = os.getpid()
         self._lock = take_lock(folder, wait)
@@ -224,23 +237,35 @@ class IndexWriter:
 
         After an error, none of the documents of this call is added. Documents of earlier calls still are.
         """
+        with self.adding(replace=replace, keeps=keeps, on_duplicate=on_duplicate) as take:
+            for document in documents:
+                take(document)
+
+    @contextlib.contextmanager
+    def adding(
+        self, *, replace: bool = DEFAULT_REPLACE, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+    ) -> Iterator[Callable[[Document], None]]:
+        """A context with a function that takes one document after the other, as a single call of `add` does."""
         self._check_usable()
         addition = _Addition(len(self._pending_sources), self._stored)
+
+        def take(document: Document) -> None:
+            if not isinstance(document, Document):
+                raise UsageError(
+                    f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
+                    "TreeBuilder, or dictionaries with the keys of JSON Lines"
+                )
+            check_id(document.id)  # a document may be made without a builder
+            record = encode_record(document)
+            if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
+                addition.waiting.append((document, record))
+                addition.characters += len(document.text)
+            if addition.characters >= WAITING_CHARACTERS:
+                self._begin_segment(addition)
+                self._store(addition)
+
         try:
-            for document in documents:
-                if not isinstance(document, Document):
-                    raise UsageError(
-                        f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
-                        "TreeBuilder, or dictionaries with the keys of JSON Lines"
-                    )
-                check_id(document.id)  # a document may be made without a builder
-                record = encode_record(document)
-                if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
-                    addition.waiting.append((document, record))
-                    addition.characters += len(document.text)
-                if addition.characters >= WAITING_CHARACTERS:
-                    self._begin_segment(addition)
-                    self._store(addition)
+            yield take
             self._store(addition)
         except BaseException:
             self._withdraw(addition)
@@ -413,6 +438,12 @@ class IndexWriter:
                 self._merge(group)
         return self.snapshot
 
+    def keep_only(self, names: frozenset[str]) -> None:
+        """Keep these files and those of the last commit from now on, and remove others; see `kept`."""
+        self._kept = names
+        with contextlib.suppress(OSError, IndexFormatError):
+            self._remove_leftovers()
+
     def close(self) -> None:
         """Release the lock and discard changes that were not committed."""
         if self._lock.held:
@@ -569,7 +600,7 @@ class IndexWriter:
         either of them may be the one on disk.
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
-        known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
+        known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry} | self._kept
         segments = [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
         return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 

@@ -5,6 +5,7 @@ A commit replaces the manifest atomically, so that a reader sees either the old 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import zlib
@@ -19,7 +20,10 @@ from perikope.core.errors import IndexFormatError
 
 FILE = files.MANIFEST_FILE
 FORMAT = 3
+FORMAT_OF_CLUSTER = 4
+"""The format of the manifest of a cluster, which earlier programs refuse."""
 _FILE_NAME = r"segment-[0-9A-Za-z-]+\.columns"
+_FILE_OF_SHARD = r"shard-[0-9]{3}/" + _FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,9 @@ class Manifest:
     Each is listed with these other files. If one of them changes, the file must be read again. A file that was not read
     completely is listed with itself: the next sync always reads it again.
     """
+
+    shards: tuple[dict[str, Any], ...] = ()
+    """For a cluster, the `generation` and `left_out` of each shard, see `perikope.index.shards`. Empty for an index."""
 
     @property
     def documents(self) -> int:
@@ -64,13 +71,19 @@ def load(folder: Path) -> Manifest:
         raise IndexFormatError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
-    if content.get("format") != FORMAT:
-        version = content.get("format")
-        raise IndexFormatError(f"{folder} has index format {version}, this program reads {FORMAT}: build the index again")
+    return decoded(content, path)
+
+
+def decoded(content: dict[str, Any], path: Path) -> Manifest:
+    """The manifest with this content, which was read from a file. Raises an `IndexFormatError` as `load` does."""
+    if (version := content.get("format")) not in (FORMAT, FORMAT_OF_CLUSTER):
+        raise IndexFormatError(f"{path.parent} has index format {version}, this program reads {FORMAT}: build the index again")
     try:
         left_out = content.get("left_out", {})
         manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"], left_out)
-        if not has_right_checksum(content) or not _sound(manifest):
+        if version == FORMAT_OF_CLUSTER:
+            manifest = dataclasses.replace(manifest, shards=tuple(content["shards"]))
+        if not has_right_checksum(content) or not _sound(manifest) or (version == FORMAT_OF_CLUSTER) != bool(manifest.shards):
             raise ValueError("damaged")
         return manifest
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -92,7 +105,7 @@ def replace(folder: Path, manifest: Manifest) -> None:
 def encoded(manifest: Manifest) -> bytes:
     """The content of the file of a manifest."""
     content: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT_OF_CLUSTER if manifest.shards else FORMAT,
         "generation": manifest.generation,
         "analysis": manifest.analysis,
         "language": manifest.language,
@@ -100,6 +113,8 @@ def encoded(manifest: Manifest) -> bytes:
     }
     if manifest.left_out:
         content["left_out"] = dict(manifest.left_out)
+    if manifest.shards:
+        content["shards"] = list(manifest.shards)
     return json.dumps(with_checksum(content), ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
 
 
@@ -107,13 +122,18 @@ def _sound(manifest: Manifest) -> bool:
     """Whether all values have the expected types, and all file names are distinct and well formed."""
     entries = [entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None]
     numbers = [manifest.generation, *(entry[name] for entry in entries for name in ("size", "checksum", "documents"))]
-    numbers += [segment["tokens"] for segment in manifest.segments]
+    numbers += [segment["tokens"] for segment in manifest.segments] + [shard["generation"] for shard in manifest.shards]
     return (
         isinstance(manifest.analysis, dict)
         and isinstance(manifest.language, str)
         and isinstance(manifest.left_out, dict)
-        and all(isinstance(source, str) for sources in manifest.left_out.values() for source in sources)
+        and all(
+            isinstance(source, str)
+            for left_out in (manifest.left_out, *(shard["left_out"] for shard in manifest.shards))
+            for sources in left_out.values()
+            for source in sources
+        )
         and all(type(number) is int and number >= 0 for number in numbers)
-        and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in entries)
+        and all(re.fullmatch(_FILE_OF_SHARD if manifest.shards else _FILE_NAME, entry["file"]) for entry in entries)
         and len({entry["file"] for entry in entries}) == len(entries)
     )

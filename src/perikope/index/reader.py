@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -49,10 +49,12 @@ class Statistics:
     """
 
 
-Value = TypeVar("Value", int, float)
+Number = TypeVar("Number", int, float)
+Value = TypeVar("Value", bound=Hashable)
+Answer = TypeVar("Answer")
 
 
-def of_terms(value: Value | Array, terms: Array) -> Value | Array:
+def of_terms(value: Number | Array, terms: Array) -> Number | Array:
     """A value of the whole collection, or the values at the given terms if there is one value per term."""
     return value[terms] if isinstance(value, np.ndarray) else value
 
@@ -141,7 +143,7 @@ class FoundTerms(NamedTuple):
         return _COUNTS + segment * _OF_SEGMENT
 
 
-class _TermCache:
+class TermCache:
     """A cache of the data of terms, since looking up a term in many segments takes longer than reading its postings.
 
     It holds at most `most` terms and is emptied when it is full.
@@ -181,15 +183,20 @@ class _TermCache:
             return table
 
     def _read(self, terms: Sequence[str]) -> Integers:
-        names = [term.encode("utf-8", "surrogatepass") for term in terms]
-        rows = np.zeros((len(terms), _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
-        for i, segment in enumerate(self._segments):
-            numbers = segment.find_terms(names)
-            bounds = segment.term_bounds(numbers)
-            rows[:, :_COUNTS] += segment.term_counts(numbers, bounds).T
-            first = _COUNTS + i * _OF_SEGMENT
-            rows[:, first : first + _OF_SEGMENT] = np.stack((numbers, *bounds), axis=1)
-        return rows
+        return read_terms(self._segments, terms)
+
+
+def read_terms(segments: Sequence[Segment], terms: Sequence[str]) -> Integers:
+    """The rows of terms in a `TermTable` of these segments."""
+    names = [term.encode("utf-8", "surrogatepass") for term in terms]
+    rows = np.zeros((len(terms), _COUNTS + _OF_SEGMENT * len(segments)), np.int64)
+    for i, segment in enumerate(segments):
+        numbers = segment.find_terms(names)
+        bounds = segment.term_bounds(numbers)
+        rows[:, :_COUNTS] += segment.term_counts(numbers, bounds).T
+        first = _COUNTS + i * _OF_SEGMENT
+        rows[:, first : first + _OF_SEGMENT] = np.stack((numbers, *bounds), axis=1)
+    return rows
 
 
 class Snapshot:
@@ -197,6 +204,9 @@ class Snapshot:
 
     Documents are numbered consecutively through all segments, including deleted documents. Segments that another
     snapshot has `opened` and that did not change are shared with it.
+
+    What a search reads from segments it reads by `ask` and `ask_about`, so that segments may be on other machines; see
+    the chapter on clusters in ARCHITECTURE.md.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, opened: Sequence[Segment] = ()) -> None:
@@ -212,9 +222,9 @@ class Snapshot:
         if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):
             raise IndexFormatError(f"{folder / manifests.FILE} is damaged: restore it from a copy or build the index again")
         self.analyzer = Analyzer.from_settings(manifest.analysis)
-        self.segments = [Segment.open(folder, entry, opened) for entry in manifest.segments]
+        self.segments = self._open_segments(opened)
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
-        self._terms = _TermCache(self.segments)
+        self._terms = self._open_terms()
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
         """Functions that encode queries, by the name of the vector store. `perikope.neural.models.set_query_encoder`
         adds one."""
@@ -225,10 +235,52 @@ class Snapshot:
         self.derived: dict[str, Any] = {}
         """What others have read from the snapshot and keep with it, by a name of theirs. Nothing in it refers to the
         snapshot."""
-        self.languages_of_text = frozenset(language for segment in self.segments for language in segment.columns.facts["languages"])
+        self.languages_of_text: frozenset[str]
         """The languages in which there is text, or was before documents were deleted."""
+        self.totals: Counts
+        """The counts of the collection, without deleted documents."""
+        self.languages_of_text, self.totals = self._count()
         self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]
-        self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
+
+    def _open_segments(self, opened: Sequence[Segment]) -> list[Segment]:
+        return [Segment.open(self.folder, entry, opened) for entry in self.manifest.segments]
+
+    def _open_terms(self) -> TermCache:
+        return TermCache(self.segments)
+
+    def ask_all(self, question: Callable[..., Iterable[Value]], *given: Any) -> set[Value]:
+        """Everything that the answers of the shards to a question contain; see `ask`."""
+        return {value for _, answer in self.ask(question, *given) for value in answer}
+
+    def _count(self) -> tuple[frozenset[str], Counts]:
+        """The languages of the text, and the counts of the collection."""
+        languages = frozenset(language for segment in self.segments for language in segment.languages)
+        return languages, sum((segment.totals for segment in self.segments), NO_COUNTS)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the segments are on this machine."""
+        return True
+
+    def ask(self, question: Callable[..., Answer], *given: Any, terms: Sequence[str] = ()) -> list[tuple[int, Answer]]:
+        """The answer of each shard to a question, with the number of the shard's first document.
+
+        `question` is a function of a module. It is called with the snapshot of a shard and the `given` values, which
+        are plain data, as is its answer. An index on this machine is one shard. `terms` are those whose statistics the
+        question needs.
+        """
+        return [(0, question(self, *given))]
+
+    def ask_about(
+        self, question: Callable[..., Answer], documents: Integers, *given: Any, beside: Sequence[Array] = ()
+    ) -> list[tuple[slice | Integers, Answer]]:
+        """The answers of the shards that hold the given documents, each with the indices of these in `documents`.
+
+        `question` is called with the snapshot of a shard, the numbers of its documents in this snapshot, its part of
+        each array in `beside`, and the `given` values; see `ask`. The documents of a shard are in the given order.
+        Without documents, one shard is asked about none.
+        """
+        return [(slice(0, documents.size), question(self, documents, *beside, *given))]
 
     @classmethod
     def open(cls, folder: Path, before: Snapshot | None = None) -> Snapshot:
@@ -314,16 +366,16 @@ class Snapshot:
         If there are more than `most` terms, the list of names is empty. If a single segment has more than `most`, the
         number is the largest number in one segment. Terms of deleted documents are included until a merge.
         """
-        numbers_by_segment = [segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass")) for segment in self.segments]
-        longest = max((numbers.size for numbers in numbers_by_segment), default=0)
+        answers = [answer for _, answer in self.ask(_names_with_prefix, prefix, most)]
+        longest = max(longest for longest, _ in answers)
         if longest > most:
             return longest, []
-        names = {
-            segment.terms.text(int(number))
-            for segment, numbers in zip(self.segments, numbers_by_segment, strict=True)
-            for number in numbers
-        }
+        names = set[str]().union(*(names for _, names in answers))
         return len(names), sorted(names) if len(names) <= most else []
+
+    def numbers_of_terms(self, terms: Sequence[str]) -> Integers:
+        """The number of each term in each segment, or -1 if the segment lacks it, as an array (segments, terms)."""
+        return self.look_up(terms).numbers
 
     def statistics(self, terms: Sequence[str]) -> Statistics:
         """The exact statistics of terms (`language:term`) over all segments, without deleted documents."""
@@ -347,8 +399,8 @@ class Snapshot:
         They are counted when they are first needed, in time proportional to terms and spans.
         """
         totals: dict[str, Counts] = {}
-        for segment in self.segments:
-            for code, counts in counts_by_language(segment).items():
+        for _, counted in self.ask(count_by_language):
+            for code, counts in counted:
                 totals[code] = totals.get(code, NO_COUNTS) + counts
         return {code: counts for code, counts in sorted(totals.items()) if counts.occurrences}
 
@@ -363,9 +415,29 @@ class Snapshot:
 
     def part_statistics(self, terms: Sequence[str], part: str) -> tuple[Integers, Integers]:
         """The document frequencies and the collection frequencies of terms within one part, as two arrays."""
-        counts = np.zeros((2, len(terms)), np.int64)
-        for segment, numbers in zip(self.segments, self.look_up(terms).numbers, strict=True):
-            for column in np.flatnonzero(numbers >= 0).tolist():
-                documents, frequencies = segment.weighted_postings(int(numbers[column]), {part: 1.0})
-                counts[:, column] += documents.size, int(frequencies.sum())
-        return counts[0], counts[1]
+        none = np.zeros((2, len(terms)), np.int64)
+        document_frequency, collection_frequency = sum((counts for _, counts in self.ask(_count_in_part, terms, part)), none)
+        return document_frequency, collection_frequency
+
+
+def _names_with_prefix(snapshot: Snapshot, prefix: str, most: int) -> tuple[int, set[str]]:
+    """The largest number of terms with a prefix in one segment, and their names unless these are more than `most`."""
+    numbers_by_segment = [segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass")) for segment in snapshot.segments]
+    longest = max((numbers.size for numbers in numbers_by_segment), default=0)
+    pairs = zip(snapshot.segments, numbers_by_segment, strict=True) if longest <= most else ()
+    return longest, {segment.terms.text(int(number)) for segment, numbers in pairs for number in numbers}
+
+
+def count_by_language(snapshot: Snapshot) -> list[tuple[str, Counts]]:
+    """The counts of each segment by language."""
+    return [counted for segment in snapshot.segments for counted in counts_by_language(segment).items()]
+
+
+def _count_in_part(snapshot: Snapshot, terms: Sequence[str], part: str) -> Integers:
+    counts = np.zeros((2, len(terms)), np.int64)
+    for segment in snapshot.segments:
+        numbers = segment.find_terms([term.encode("utf-8", "surrogatepass") for term in terms])
+        for column in np.flatnonzero(numbers >= 0).tolist():
+            documents, frequencies = segment.weighted_postings(int(numbers[column]), {part: 1.0})
+            counts[:, column] += documents.size, int(frequencies.sum())
+    return counts

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -28,6 +28,8 @@ from perikope.kernels.names import rows_of_spans
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
+
+Answer = TypeVar("Answer")
 
 _REMEMBERED = 32
 """The number of results that `Segment.remember` keeps. The largest results are masks of one bit per document."""
@@ -49,6 +51,8 @@ class Segment:
         self.documents: int = facts["documents"]
         self.labels: list[str] = facts["labels"]
         self.parts: list[str] = [self.labels[number] for number in facts["parts"]]
+        self.languages: list[str] = facts["languages"]
+        """The languages in which there is text."""
         self.terms = self.columns.strings("terms")
         self.document_ids = self.columns.strings("document_ids")
         self.text_store = Store("text", self.columns, self.documents)
@@ -110,6 +114,10 @@ class Segment:
     def row(self, column: str, number: int) -> int:
         """One value of a column, verified when it is first read."""
         return self.columns.value(column, number)
+
+    def ask(self, question: Callable[..., Answer], *given: Any) -> Answer:
+        """Return `question(segment, *given)`, which is computed where the segment is; see `Snapshot.ask`."""
+        return question(self, *given)
 
     def check_columns(self) -> None:
         """Check all columns now that are otherwise checked when they are first read."""

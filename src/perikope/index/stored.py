@@ -14,6 +14,10 @@ _LABELS = ("tag", "part", "language")
 
 def stored_document(segment: Segment, number: int) -> Document:
     """The document with this number in the segment. Adding it to an index gives an equal document there."""
+    return segment.ask(_stored_document, number)
+
+
+def _stored_document(segment: Segment, number: int) -> Document:
     record = segment.record(number)
     source, source_hash = segment.source(number)
     spans, labels = _spans(segment, number)

@@ -35,7 +35,7 @@ from perikope.kernels.window_candidates import add_background, choose_added, cho
 from perikope.kernels.windows import (
     SLACK,
     SPARSE,
-    Terms,
+    TermLists,
     Window,
     added_beyond,
     is_beyond,
@@ -160,7 +160,7 @@ def best_of_small_segment(
 
 @step
 def _add_lists(
-    postings: SegmentPostings, terms: Terms, tables: ContributionTables, window: Window, buffers: WindowBuffers,
+    postings: SegmentPostings, terms: TermLists, tables: ContributionTables, window: Window, buffers: WindowBuffers,
     k: int, first_of_all: bool, threshold: float,
 ) -> tuple[int, float]:  # fmt: skip
     """Add lists to the sums until it is cheaper to look up candidates in the remaining lists.

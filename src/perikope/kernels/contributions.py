@@ -8,7 +8,7 @@ from perikope.core.arrays import Bytes, Floats, Integers, Unsigned16
 from perikope.kernels.fetch_inputs import ContributionTables, SegmentPostings, WindowBuffers
 from perikope.kernels.jit import inner, kernel, step
 from perikope.kernels.ordered import enlarged, lower_bound
-from perikope.kernels.windows import Terms, Window
+from perikope.kernels.windows import TermLists, Window
 
 FEW = 8
 """Documents are looked up one by one if a list has this many times more postings than there are documents."""
@@ -16,7 +16,7 @@ FEW = 8
 
 @step
 def add_list(
-    postings: SegmentPostings, terms: Terms, tables: ContributionTables, window: Window, at: int, cut: float,
+    postings: SegmentPostings, terms: TermLists, tables: ContributionTables, window: Window, at: int, cut: float,
     buffers: WindowBuffers,
 ) -> None:  # fmt: skip
     """Add list number `at` of the window to the sums, by the fastest loop that the model and the filter allow.

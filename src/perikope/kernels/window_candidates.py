@@ -11,7 +11,7 @@ from perikope.kernels.jit import step
 from perikope.kernels.ordered import lower_bound, sort_pairs
 from perikope.kernels.seeking import seek
 from perikope.kernels.thresholds import BLOCK, SMALLEST, lowest_bit, reached
-from perikope.kernels.windows import SLACK, SPARSE, Terms, Window, postings_of
+from perikope.kernels.windows import SLACK, SPARSE, TermLists, Window, postings_of
 
 
 @step
@@ -99,7 +99,7 @@ def _take_from_lists(documents: Unsigned16, window: Window, added: int, sums_gro
 
 @step
 def look_up_lists(
-    postings: SegmentPostings, terms: Terms, tables: ContributionTables, window: Window, added: int, threshold: float,
+    postings: SegmentPostings, terms: TermLists, tables: ContributionTables, window: Window, added: int, threshold: float,
     buffers: WindowBuffers, candidates: int,
 ) -> int:  # fmt: skip
     """Add the lists after the first `added` to the candidates' values; return the number of candidates left.
@@ -129,7 +129,7 @@ def _drop_below(buffers: WindowBuffers, candidates: int, cut: float) -> int:
 
 @step
 def _look_up(
-    postings: SegmentPostings, terms: Terms, tables: ContributionTables, window: Window, at: int,
+    postings: SegmentPostings, terms: TermLists, tables: ContributionTables, window: Window, at: int,
     buffers: WindowBuffers, candidates: int,
 ) -> None:  # fmt: skip
     """Add the contributions of list number `at` of the window to the values of the candidates; ignore other documents.

@@ -17,7 +17,7 @@ SPARSE = 16
 """If a window has this many times more documents than postings, its lists are walked again instead of all its sums."""
 
 
-class Terms(NamedTuple):
+class TermLists(NamedTuple):
     """The terms of a query, with what the kernel has computed about them."""
 
     first_list: Integers
@@ -63,7 +63,7 @@ class Window(NamedTuple):
 
 
 @step
-def terms_of(query: WeightedTerms, tables: ContributionTables) -> Terms:
+def terms_of(query: WeightedTerms, tables: ContributionTables) -> TermLists:
     """The lists of the terms in the segment, and whether and by how much they raise sums."""
     table, rows, column, coefficients = query.table, query.rows, query.column, query.coefficients
     count = rows.size
@@ -73,7 +73,7 @@ def terms_of(query: WeightedTerms, tables: ContributionTables) -> Terms:
         end_list[term] = table[rows[term], column + 1]
         for j in range(coefficients.shape[1]):
             bounds[term] += coefficients[term, j] * tables.largest[j]
-    return Terms(first_list, end_list, coefficients, sums_grow_of(query, tables), bounds)
+    return TermLists(first_list, end_list, coefficients, sums_grow_of(query, tables), bounds)
 
 
 @step
@@ -101,7 +101,7 @@ def next_window(window_of_list: Unsigned16, next_list: Integers, end_list: Integ
 
 @step
 def open_window(
-    postings: SegmentPostings, terms: Terms, tables: ContributionTables, allowed: AllowedDocuments, number: int,
+    postings: SegmentPostings, terms: TermLists, tables: ContributionTables, allowed: AllowedDocuments, number: int,
     next_list: Integers,
 ) -> Window:  # fmt: skip
     """Collect the lists of the window with this number, and move `next_list` past them."""

@@ -290,6 +290,8 @@ def snapshot_of(matches: Matches) -> Snapshot:
 
 def obstacle_of_store(snapshot: Snapshot, parameters: Mapping[str, object]) -> str:
     """Why the store of a model cannot rank all documents of a snapshot; empty if it can. Torch is not imported."""
+    if not snapshot.is_local:
+        return "vectors are read on one machine only, and this cluster runs on several; open its folder with perikope.Index.open"
     try:
         opened = open_store(snapshot, str(parameters["store"]), *KINDS)
     except PerikopeError as error:

@@ -42,8 +42,12 @@ def split_code_term(term: str) -> tuple[str, str] | None:
 
 def code_fields(snapshot: Snapshot) -> list[str]:
     """The metadata fields of the index that contain classification codes."""
-    known = {field for segment in snapshot.segments for field in segment.facets.fields}
+    known = snapshot.ask_all(_fields_of_shard)
     return [field for field in CODE_FIELDS if field in known]
+
+
+def _fields_of_shard(snapshot: Snapshot) -> list[str]:
+    return [field for segment in snapshot.segments for field in segment.facets.fields]
 
 
 def codes_in(text: str) -> Counter[str]:

@@ -84,13 +84,20 @@ def _terms(snapshot: Snapshot, word: str, language: str, most: int) -> Iterable[
     if analyzer.stemmer != "none" and language in SNOWBALL:
         beginnings = (word[:size] for size in range(max(len(word) - _ENDING, len(word) // 2, 1), len(word)))
         yield from (f"{language}:{stem}" for stem in (analyzer.term(word, language) or word, *beginnings))
-    prefix = f"{language}:{word}".encode("utf-8", "surrogatepass")
+    for _, terms in snapshot.ask(_most_frequent, f"{language}:{word}", most):
+        yield from terms
+
+
+def _most_frequent(snapshot: Snapshot, prefix: str, most: int) -> list[str]:
+    """The `most` most frequent terms with a prefix in each segment."""
+    found: list[str] = []
     for segment in snapshot.segments:
-        numbers = segment.terms_with_prefix(prefix)
+        numbers = segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass"))
         if numbers.size > most:
             # Terms are numbered by descending number of occurrences.
             numbers = np.partition(numbers, most)[:most]
-        yield from map(segment.terms.text, numbers.tolist())
+        found += map(segment.terms.text, numbers.tolist())
+    return found
 
 
 def _with_forms(snapshot: Snapshot, word: str, ranked: Iterable[tuple[int, str]], k: int) -> Iterable[SuggestedWord]:

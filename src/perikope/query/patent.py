@@ -444,11 +444,11 @@ def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int
     """The number of documents that contain each term; documents in `left_out` are not counted."""
     if not terms:
         return {}
-    rows = snapshot.look_up(terms)
-    count = rows.counts[0].copy()
+    count = snapshot.look_up(terms).counts[0].copy()
+    numbers_by_segment = snapshot.numbers_of_terms(terms) if left_out else ()
     for document in left_out:
         segment, local = snapshot.locate(document)
-        numbers: Integers = rows.numbers[snapshot.segments.index(segment)]
+        numbers: Integers = numbers_by_segment[snapshot.segments.index(segment)]
         count -= (numbers >= 0) & np.isin(numbers, segment.tokens(local))
     return dict(zip(terms, count.tolist(), strict=True))
 

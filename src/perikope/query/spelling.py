@@ -110,6 +110,24 @@ def _terms(snapshot: Snapshot, word: str, language: str, limit: int) -> list[_Ne
     if not word.startswith(stem):
         patterns.append((stem, 0))
     edits: dict[str, tuple[int, bool]] = {}
+    for _, answer in snapshot.ask(_near_names, patterns, stem, language, limit):
+        for name, found in answer.items():
+            edits[name] = min(found, edits.get(name, found))
+    names = list(edits)
+    documents = snapshot.look_up(names).counts[0].tolist() if names else []
+    near = [_NearTerm(name, edits[name][0], not edits[name][1], count) for name, count in zip(names, documents, strict=True) if count]
+    return sorted(near, key=lambda term: (term.edits, -term.documents, term.term))
+
+
+def _near_names(
+    snapshot: Snapshot, patterns: Sequence[tuple[str, int]], stem: str, language: str, limit: int
+) -> dict[str, tuple[int, bool]]:
+    """The terms of a shard other than `stem` that are near a pattern, up to an ending of the given length.
+
+    Each has its number of edits, and whether it does not fit the ending.
+    """
+    analyzer = snapshot.analyzer
+    edits: dict[str, tuple[int, bool]] = {}
     prefix = f"{language}:"
     for segment in snapshot.segments:
         numbers = segment.terms_with_prefix(prefix.encode())
@@ -123,10 +141,7 @@ def _terms(snapshot: Snapshot, word: str, language: str, limit: int) -> list[_Ne
                 fits = not rest or analyzer.term(term + rest, language) == term
                 if term != stem and distance + (not fits) <= limit:
                     edits[name] = min((distance + (not fits), not fits), edits.get(name, (limit + 1, True)))
-    names = list(edits)
-    documents = snapshot.look_up(names).counts[0].tolist() if names else []
-    near = [_NearTerm(name, edits[name][0], not edits[name][1], count) for name, count in zip(names, documents, strict=True) if count]
-    return sorted(near, key=lambda term: (term.edits, -term.documents, term.term))
+    return edits
 
 
 def _words(snapshot: Snapshot, word: str, language: str, limit: int, most: int) -> list[NearWord]:

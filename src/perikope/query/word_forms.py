@@ -26,7 +26,7 @@ def forms_by_document(snapshot: Snapshot, term: str, most: int | None = None) ->
 
     With `most`, only the first occurrences in a document are counted; the text after them is not divided into words.
     """
-    for segment, numbers in zip(snapshot.segments, snapshot.look_up([term]).numbers, strict=True):
+    for segment, numbers in zip(snapshot.segments, snapshot.numbers_of_terms([term]), strict=True):
         number = int(numbers[0])
         if number >= 0:
             documents = segment.first_documents(number, _CHOICE)

@@ -46,7 +46,12 @@ class _Asked:
 
 
 def expect_names(snapshot: Snapshot, number: int) -> None:
-    """Announce that so many passages will be named, so that the names of all are made at once if these are more."""
+    """Announce that so many passages will be named, so that the names of all are made at once if these are fewer.
+
+    This is for an index on this machine. The shards of a cluster count the names that each of them is asked for.
+    """
+    if not snapshot.is_local:
+        return
     asked = snapshot.derived.setdefault(_KEY, _Asked(sum(segment.columns["passage.span"].size for segment in snapshot.segments)))
     if isinstance(asked, _Asked):
         asked.number += number

@@ -223,7 +223,12 @@ def _notes_on_syntax(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, .
 
 def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
     """Whether a document of the index satisfies a condition."""
-    return any(bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments)
+    return True in snapshot.ask_all(_satisfied, condition)
+
+
+def _satisfied(snapshot: Snapshot, condition: Filter) -> list[bool]:
+    """Whether a document of each segment satisfies a condition."""
+    return [bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments]
 
 
 def _of_patent(query: PatentQuery, options: SearchOptions) -> Prepared:
@@ -301,8 +306,11 @@ def _with_ids(ids: Iterable[str]) -> Ids:
 
 def _unknown_ids(snapshot: Snapshot, condition: Ids | Without) -> list[str]:
     """The ids of a condition that no document has exactly, sorted."""
-    known = {segment.document_id(number) for segment in snapshot.segments for number in numbers_of(segment, condition.ids)}
-    return sorted(condition.ids - known)
+    return sorted(condition.ids - snapshot.ask_all(_known_ids, condition.ids))
+
+
+def _known_ids(snapshot: Snapshot, ids: frozenset[str]) -> list[str]:
+    return [segment.document_id(number) for segment in snapshot.segments for number in numbers_of(segment, ids)]
 
 
 def _with_known_ids(snapshot: Snapshot, condition: Filter) -> Filter:

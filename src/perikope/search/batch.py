@@ -151,7 +151,7 @@ def _search_all(
     if not copied or not _is_lexical(options, best):
         return in_parallel(lambda asked: search(asked, prepare(asked)), queries, threads)
     listed = list(queries)
-    if threads > 1 and can_fork():
+    if threads > 1 and snapshot.is_local and can_fork():
         return _in_processes(search_portion, listed, threads)
     if threads > 1:
         return in_parallel(lambda asked: search(asked, prepare(asked)), listed, threads)
@@ -160,9 +160,14 @@ def _search_all(
 
 
 def _look_up(snapshot: Snapshot, queries: Iterable[Prepared]) -> None:
-    """Look up and verify the terms of several queries at once, which takes hardly longer than those of one."""
+    """Look up and verify the terms of several queries at once, which takes hardly longer than those of one.
+
+    The shards of a cluster verify the terms when they read their postings.
+    """
     terms = dict.fromkeys(term for prepared in queries for query in prepared.queries for term in query.ungrouped.terms)
     table, rows = snapshot.find_terms(list(terms))
+    if not snapshot.is_local:
+        return
     for i, segment in enumerate(snapshot.segments):
         segment.posted.require(table.rows[rows, FoundTerms.column(i)])
 

@@ -25,6 +25,7 @@ from perikope.browse.structure import DocumentOutline
 from perikope.core.names import encode
 from perikope.core.numbers import check_whole
 from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
 from perikope.text.analysis import language_code
 
 BUDGET = 2000
@@ -120,19 +121,28 @@ def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> l
 
     `row` is its row in the matches, and `text` the whole text of its document.
     """
-    candidate = int(matches.document_of_passage[row])
-    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
-    first = int(matches.document_of_section.searchsorted(candidate))
-    # A document that is itself the result has no titles above it.
+    segment, local = snapshot.locate(int(matches.number_of_document[matches.document_of_passage[row]]))
+    return titles_of(segment, local, sections_above(matches, row), text)
+
+
+def sections_above(matches: Matches, row: int) -> list[int]:
+    """The sections that hold a passage or element, outermost first, by their number in the document."""
+    first = int(matches.document_of_section.searchsorted(matches.document_of_passage[row]))
+    # A document that is itself the result has no sections above it.
     is_document = matches.units != "passages" and matches.span_of_passage[row] == 0
     section = -1 if is_document else int(matches.section_of_passage[row])
-    titles: list[str] = []
+    sections: list[int] = []
     while section >= 0:
-        title_span = segment.span_of("section.title_span", local, segment.sections_of(local).start + section - first)
-        if title_span >= 0:
-            titles.insert(0, text[segment.characters(title_span)])
+        sections.insert(0, section - first)
         section = int(matches.parent_of_section[section])
-    return titles
+    return sections
+
+
+def titles_of(segment: Segment, local: int, sections: Iterable[int], text: str) -> list[str]:
+    """The titles of sections of a document, given by their number in it; sections without a title are left out."""
+    start = segment.sections_of(local).start
+    spans = (segment.span_of("section.title_span", local, start + section) for section in sections)
+    return [text[segment.characters(span)] for span in spans if span >= 0]
 
 
 @dataclass(frozen=True, slots=True)

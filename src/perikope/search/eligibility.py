@@ -121,16 +121,26 @@ class Eligibility:
             allowed_part: Mask = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
             return allowed_part[matches.part_of_passage]
         allowed = np.zeros(matches.passages, bool)
-        row_bounds = matches.document_of_passage.searchsorted(np.arange(matches.documents + 1))
-        bounds = matches.number_of_document.searchsorted(self.snapshot.first_document)
-        for i, segment in enumerate(self.snapshot.segments):
-            rows = slice(int(row_bounds[bounds[i]]), int(row_bounds[bounds[i + 1]]))
-            candidate = matches.document_of_passage[rows]
-            documents = matches.number_of_document[candidate] - self.snapshot.first_document[i]
-            first = segment["document.first_passage"][documents].astype(np.int64)
-            passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
-            allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
+        candidate = matches.document_of_passage
+        number_in_document = np.arange(matches.passages) - matches.first_passage_of_document[candidate]
+        documents = matches.number_of_document[candidate]
+        for rows, answer in self.snapshot.ask_about(_passage_mask, documents, self.parts, self.tags, beside=(number_in_document,)):
+            allowed[rows] = answer
         return allowed
+
+
+def _passage_mask(
+    snapshot: Snapshot, documents: Integers, numbers: Integers, parts: frozenset[str] | None, tags: frozenset[str] | None
+) -> Mask:
+    """The mask of passages with one of the parts and one of the tags, given by document and number in the document."""
+    allowed = np.zeros(documents.size, bool)
+    bounds = documents.searchsorted(snapshot.first_document)
+    for i, segment in enumerate(snapshot.segments):
+        rows = slice(int(bounds[i]), int(bounds[i + 1]))
+        local = documents[rows] - snapshot.first_document[i]
+        passages = segment["document.first_passage"][local].astype(np.int64) + numbers[rows]
+        allowed[rows] = passage_mask(segment, local, passages, parts, tags)
+    return allowed
 
 
 def _one_per(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, Unit]:

@@ -79,7 +79,7 @@ class Index:
         self.folder = Path(folder)
         self.memory = memory
         self.wait = wait
-        self._snapshot: Snapshot | None = Snapshot.open(self.folder)
+        self._snapshot: Snapshot | None = self._open()
         self._writer: IndexWriter | None = None
         self._threads = SearchThreads()
 
@@ -106,6 +106,9 @@ class Index:
     def open(cls, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> Index:
         """Open an index as its last commit left it; see `Index` for the parameters."""
         return cls(folder, memory=memory, wait=wait)
+
+    def _open(self) -> Snapshot:
+        return Snapshot.open(self.folder)
 
     @property
     def snapshot(self) -> Snapshot:

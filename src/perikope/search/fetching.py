@@ -91,8 +91,12 @@ class Fetching:
 
     def allowed(self) -> Mask:
         """The mask of documents that are not deleted and satisfy the condition, indexed by document number."""
-        masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
-        return np.concatenate([*masks, np.zeros(0, bool)])
+        return np.concatenate([answer for _, answer in self.snapshot.ask(_allowed, self.filter)])
+
+
+def _allowed(snapshot: Snapshot, filter: Filter | None) -> Mask:
+    masks = [segment.alive if filter is None else segment.alive & mask(segment, filter) for segment in snapshot.segments]
+    return np.concatenate([*masks, np.zeros(0, bool)])
 
 
 def documents_of(scores: Mapping[str, float]) -> dict[str, float]:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.matches import Matches
-from perikope.browse.structure import DocumentOutline
+from perikope.browse.structure import DocumentOutline, Units
+from perikope.core.arrays import Integers
 from perikope.core.names import passage_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.query.group_terms import single_terms
 from perikope.query.terms import Query
-from perikope.search.context import titles_above
+from perikope.search.context import sections_above, titles_of
 from perikope.search.views import hit_html, hit_text
 from perikope.text.analysis import Analyzer, language_code, word_spans
 
@@ -121,14 +122,43 @@ def read_document(snapshot: Snapshot, id: str, rank: int, score: float) -> Ranke
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a passage or element is in its document."""
+
+    units: Units
+    number: int
+    """The number of a passage in its document, from 0."""
+    span: int
+    """The number of its span in the document."""
+    first_token: int
+    end_token: int
+    sections: tuple[int, ...]
+    """The sections that hold it, outermost first, by their number in the document."""
+
+
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
     """Read the passage or element of one row of the matches from the index, as a hit with this rank and score."""
     candidate = int(matches.document_of_passage[row])
-    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    place = _Place(
+        matches.units,
+        row - int(matches.document_of_passage.searchsorted(candidate)),
+        int(matches.span_of_passage[row]),
+        int(matches.first_token_of_passage[row]),
+        int(matches.end_token_of_passage[row]),
+        tuple(sections_above(matches, row)),
+    )
+    document = matches.number_of_document[candidate : candidate + 1]
+    [(_, hit)] = snapshot.ask_about(_read_hit, document, place, matches.query, rank, score)
+    return hit
+
+
+def _read_hit(snapshot: Snapshot, documents: Integers, place: _Place, query: Query, rank: int, score: float) -> Hit:
+    segment, local = snapshot.locate(int(documents[0]))
     passages = segment.passages_of(local)
-    before, after = _around(segment, local, matches, row, candidate)
+    before, after = _around(segment, local, place)
     text = segment.text(local)
-    span_in_document = int(matches.span_of_passage[row])
+    span_in_document = place.span
     span = int(segment["document.first_span"][local]) + span_in_document
     characters = segment.characters(span)
     record = segment.record(local)
@@ -145,11 +175,11 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         rank=rank,
         score=score,
         document=segment.document_id(local),
-        passage=_passage_id(segment, local, matches, row, candidate),
+        passage=_passage_id(segment, local, place),
         title=document_title(segment, local, text),
-        path=tuple(titles_above(snapshot, matches, row, text)),
+        path=tuple(titles_of(segment, local, place.sections, text)),
         text=text[characters],
-        highlights=tuple(highlights_in(snapshot.analyzer, matches.query, text[characters], language)),
+        highlights=tuple(highlights_in(snapshot.analyzer, query, text[characters], language)),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
         language=language,
@@ -170,29 +200,24 @@ def document_title(segment: Segment, local: int, text: str) -> str:
     return text[segment.characters(title)] if title >= 0 else ""
 
 
-def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> str:
-    if matches.units != "passages":
-        return DocumentOutline(segment, local).path(int(matches.span_of_passage[row]))
-    return segment.passage_id(local, segment.passages_of(local).start + _number_in_document(matches, row, candidate))
+def _passage_id(segment: Segment, local: int, place: _Place) -> str:
+    if place.units != "passages":
+        return DocumentOutline(segment, local).path(place.span)
+    return segment.passage_id(local, segment.passages_of(local).start + place.number)
 
 
-def _number_in_document(matches: Matches, row: int, candidate: int) -> int:
-    """The number of a passage within its document, from 0."""
-    return row - int(matches.document_of_passage.searchsorted(candidate))
-
-
-def _around(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> tuple[int, int]:
+def _around(segment: Segment, local: int, place: _Place) -> tuple[int, int]:
     """The numbers of the passages before and after a passage or element, counted in the segment.
 
     A number is outside the document if there is no such passage.
     """
     passages = segment.passages_of(local)
-    if matches.units == "passages":
-        passage = passages.start + _number_in_document(matches, row, candidate)
+    if place.units == "passages":
+        passage = passages.start + place.number
         return passage - 1, passage + 1
     first, end = (segment.rows(f"passage.{name}", passages.start, passages.stop) for name in ("first_token", "end_token"))
-    before = int(np.count_nonzero(end <= matches.first_token_of_passage[row]))
-    after = int(np.count_nonzero(first < matches.end_token_of_passage[row]))
+    before = int(np.count_nonzero(end <= place.first_token))
+    after = int(np.count_nonzero(first < place.end_token))
     return passages.start + before - 1, passages.start + after
 
 

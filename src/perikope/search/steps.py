@@ -250,8 +250,13 @@ class Search:
         """Divide documents into batches of about `_AT_ONCE` tokens."""
         if not documents.size:
             return [documents]
-        tokens = np.concatenate([segment["document.tokens"] for segment in self.snapshot.segments])[documents]
+        tokens = np.concatenate([tokens for _, tokens in self.snapshot.ask_about(_tokens_of, documents)])
         return np.split(documents, np.flatnonzero(np.diff(np.cumsum(tokens) // _AT_ONCE)) + 1)
+
+
+def _tokens_of(snapshot: Snapshot, documents: Integers) -> Integers:
+    """The number of tokens of each document."""
+    return np.concatenate([np.zeros(0, np.int64), *(segment["document.tokens"] for segment in snapshot.segments)])[documents]
 
 
 def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions, best: BestModel | None = None) -> Search:

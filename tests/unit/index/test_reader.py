@@ -5,7 +5,7 @@ import pytest
 
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import _term_factors, collection_statistics
-from perikope.index.reader import _TermCache
+from perikope.index.reader import TermCache
 from tests.support.collections import index_of, plain_document
 
 WORDS = ["pump", "valv", "shaft", "seal", "rotor"]
@@ -19,7 +19,7 @@ def snapshot():
 
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_terms_are_found_again_and_after_the_cache_was_emptied(snapshot, most):
-    cache = _TermCache(snapshot.segments, most)
+    cache = TermCache(snapshot.segments, most)
     queries = [["en:pump"], ["en:valv", "en:absent"], ["en:seal", "en:pump", "en:seal"], [f"en:{word}" for word in WORDS], ["en:rotor"]]
     earlier = []
     for terms in [*queries, *queries]:

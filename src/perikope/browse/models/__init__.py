@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from perikope.browse.bounds import Bound, HeldTerms
+from perikope.browse.bounds import HeldTerms, ScoreBound
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
 from perikope.core.errors import UsageError
@@ -82,7 +82,7 @@ class ModelDefinition:
     """Whether a passage with score 0 does not match the query, as in models of proximity."""
     obstacle: Obstacle = no_obstacle
     """Returns why the model cannot rank all documents of a snapshot; empty if it can."""
-    bound: Callable[..., Bound] | None = None
+    bound: Callable[..., ScoreBound] | None = None
     """Returns a bound of the scores of passages, given a `HeldTerms` and the parameters of the model; None if the model
     has none."""
 
@@ -145,7 +145,7 @@ class Model:
         """Whether the scores of passages have a bound. They then do not depend on other candidates."""
         return self.definition.bound is not None and self.parameters.get("statistics", "collection") == "collection"
 
-    def bound(self, held: HeldTerms) -> Bound:
+    def bound(self, held: HeldTerms) -> ScoreBound:
         """The bound of the scores of passages in documents. The model must be bounded."""
         assert self.definition.bound is not None
         return self.definition.bound(held, **self.parameters)
@@ -187,7 +187,7 @@ def model(
     zero_is_no_match: bool = False,
     needs: Needs = needs_nothing,
     obstacle: Obstacle = no_obstacle,
-    bound: Callable[..., Bound] | None = None,
+    bound: Callable[..., ScoreBound] | None = None,
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Decorator that registers a `combine` function together with `signals` as a model.
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from perikope.browse.bounds import Bound, HeldTerms
+from perikope.browse.bounds import HeldTerms, ScoreBound
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import CountedOver, background
@@ -48,7 +48,7 @@ def coverage_signals(
     return {name: _column(texts, level, covered[level]) for level, name in enumerate(_NAMES)}
 
 
-def most_covered(held: HeldTerms, *, k1: float, b: float, titles: float, neighbors: float, document: float) -> Bound:
+def most_covered(held: HeldTerms, *, k1: float, b: float, titles: float, neighbors: float, document: float) -> ScoreBound:
     """A bound of the scores in each document.
 
     It is the score of a passage of length 0 that has all occurrences of the document, as have its neighbours and the
@@ -64,7 +64,7 @@ def most_covered(held: HeldTerms, *, k1: float, b: float, titles: float, neighbo
         * (1 - document * share * count / (count + k1 * (1 - b + b * relative)))
     )
     weight = np.maximum(held.weights * information.of_passage, 0.0)
-    return Bound(weight @ (1 - not_covered))
+    return ScoreBound(weight @ (1 - not_covered))
 
 
 @model(coverage_signals, bound=most_covered)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from perikope.browse.bounds import Bound, HeldTerms
+from perikope.browse.bounds import HeldTerms, ScoreBound
 from perikope.browse.languages import rows_by_language
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
@@ -78,13 +78,13 @@ def okapi_signals(
     return {"content": okapi(counted_in(matches, statistics), k1, b)}
 
 
-def most_okapi(held: HeldTerms, *, k1: float, b: float, statistics: CountedIn) -> Bound:
+def most_okapi(held: HeldTerms, *, k1: float, b: float, statistics: CountedIn) -> ScoreBound:
     """A bound of the scores in a document: that of a passage of length 0 with all occurrences of the document."""
     counted, count = background(held, "passages"), held.frequency
     weight = held.weights * idf(counted.units, counted.holding) * (k1 + 1)
     fixed, by_length = k1 * (1 - b), k1 * b / np.maximum(counted.average_length, 1e-9)
     terms = SaturatedTerms(*(np.broadcast_to(value, weight.shape).astype(np.float64) for value in (weight, fixed, by_length)))
-    return Bound(np.maximum(weight, 0.0) @ (count / np.maximum(count + fixed, 1e-300)), terms)
+    return ScoreBound(np.maximum(weight, 0.0) @ (count / np.maximum(count + fixed, 1e-300)), terms)
 
 
 @model(okapi_signals, matching_only=True, bound=most_okapi)

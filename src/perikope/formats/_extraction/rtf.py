@@ -59,7 +59,7 @@ def read_rtf(data: bytes) -> Extracted:
 
 
 @dataclass(slots=True)
-class _State:
+class _RtfState:
     """What holds until the end of a group."""
 
     mode: str = ""
@@ -90,7 +90,7 @@ class _RtfReader:
         self._styles: dict[int, Style] = {}
         self._style = Style()
         self._sheet = 0
-        self._state, self._outer = _State(), list[_State]()
+        self._state, self._outer = _RtfState(), list[_RtfState]()
         self._flows = [Flow(self._styles)]
         self._bytes, self._units = bytearray(), list[int]()
         self._skip = 0

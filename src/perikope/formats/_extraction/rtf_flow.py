@@ -42,7 +42,7 @@ class Paragraph:
 
 
 @dataclass(slots=True)
-class _Table:
+class _RtfTable:
     rows: list[list[str]] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Flow:
         self._bold: list[bool] = []
         self._pieces: list[str] = []
         self._is_bold = True
-        self._tables: list[_Table] = []
+        self._tables: list[_RtfTable] = []
         self._later: list[FileBlock] = []
 
     def add(self, text: str, is_bold: bool) -> None:
@@ -155,12 +155,12 @@ class Flow:
         for block in later:
             self._append(block)
 
-    def _table(self, depth: int) -> _Table:
+    def _table(self, depth: int) -> _RtfTable:
         """The open table at a depth; deeper ones have ended."""
         depth = min(depth, MOST_COLUMNS)
         self._end_tables(depth)
         while len(self._tables) < depth:
-            self._tables.append(_Table())
+            self._tables.append(_RtfTable())
         return self._tables[-1]
 
     def _end_tables(self, depth: int) -> None:

@@ -1,0 +1,259 @@
+"""`perikope cluster`: make a cluster, which divides documents among shards, or change it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from perikope.cli.options import size_option
+from perikope.cli.output import count, printable, show_problems
+from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
+
+if TYPE_CHECKING:
+    from perikope.cluster.building import ClusterReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+wait_option = click.option(
+    "--wait",
+    default=0.0,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Seconds to wait if another process is changing the cluster.  [default: 0]",
+)
+address_option = click.option(
+    "--address",
+    default="auto",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address of the Ray cluster, as host:port; auto finds the local one.",
+)
+name_option = click.option(
+    "--name", default="default", show_default=True, metavar="NAME", help="Name of the started cluster, if there are several."
+)
+shards_option = click.option(
+    "--shards", required=True, type=click.IntRange(1, 1000), metavar="N", help="Number of shards; it cannot be changed later."
+)
+
+
+def reading_options(command: F) -> F:
+    """Add the options that say how files are read."""
+    options = (
+        click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`."),
+        click.option(
+            "--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the cluster]"
+        ),
+        click.option("--segment", default="markup", show_default=True, metavar="HOW", help="How passages are cut, as in `perikope index`."),
+        click.option(
+            "--duplicates",
+            type=click.Choice(DUPLICATES),
+            default=DEFAULT_DUPLICATES,
+            show_default=True,
+            help="If several documents have the same id: add the first and name the others, or stop with an error.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(name="cluster")
+def command() -> None:
+    """Make a cluster, an index that is divided among shards, or change one.
+
+    A cluster is searched as an index is, and gives the same answers.
+
+    \b
+    Example:
+      perikope cluster build docs/ --to cluster --shards 4
+      perikope search cluster "magnetic pump"
+    """
+
+
+@command.command(name="build")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the cluster; it must be new or empty.")
+@shards_option
+@reading_options
+@click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
+@click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
+@size_option
+@wait_option
+def build(paths: tuple[str, ...], folder: str, shards: int, **options: Any) -> int:
+    """Make a cluster from files, folders and archives.
+
+    If the command is stopped, repeat it: it continues where it was.
+
+    \b
+    Example:
+      perikope cluster build docs/ --to cluster --shards 4
+    """
+    from perikope.build.indexing import BuildOptions
+    from perikope.cluster.building import build_cluster
+
+    return _show(folder, lambda: build_cluster(folder, paths, shards, BuildOptions(**options)))
+
+
+@command.command(name="from")
+@click.argument("index", metavar="INDEX")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the cluster; it must be new or empty.")
+@shards_option
+@size_option
+def from_index(index: str, folder: str, shards: int, memory: int) -> int:
+    """Divide an existing index among shards. The index itself does not change.
+
+    Learned tables are copied. Vectors are not.
+
+    \b
+    Example:
+      perikope cluster from idx --to cluster --shards 4
+    """
+    from perikope.cluster.building import cluster_from
+
+    return _show(folder, lambda: cluster_from(index, folder, shards, memory=memory))
+
+
+@command.command(name="append")
+@click.argument("cluster", metavar="INDEX")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--replace", is_flag=True, help="Replace documents of the cluster that have the same id.")
+@reading_options
+@size_option
+@wait_option
+def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
+    """Add files, folders and archives to a cluster, in one commit.
+
+    \b
+    Example:
+      perikope cluster append cluster more.jsonl.gz
+    """
+    from perikope.build.indexing import BuildOptions
+    from perikope.cluster.building import append
+
+    return _show(cluster, lambda: append(cluster, paths, BuildOptions(append=not options["replace"], **options)))
+
+
+@command.command(name="delete")
+@click.argument("cluster", metavar="INDEX")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@wait_option
+def delete(cluster: str, ids: tuple[str, ...], wait: float) -> int:
+    """Delete documents of a cluster by id, in one commit.
+
+    \b
+    Example:
+      perikope cluster delete cluster report-7 report-8
+    """
+    from perikope.cluster.building import delete
+
+    return _show(cluster, lambda: delete(cluster, ids, wait=wait))
+
+
+@command.command(name="compact")
+@click.argument("cluster", metavar="INDEX")
+@size_option
+@wait_option
+def compact(cluster: str, memory: int, wait: float) -> int:
+    """Merge the segments of each shard, and remove deleted documents from the disk.
+
+    \b
+    Example:
+      perikope cluster compact cluster
+    """
+    from perikope.cluster.building import compact
+
+    return _show(cluster, lambda: compact(cluster, memory=memory, wait=wait))
+
+
+@command.command(name="start")
+@click.argument("cluster", metavar="INDEX")
+@click.option(
+    "--replicas", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Number of replicas of each shard."
+)
+@address_option
+@name_option
+def start(cluster: str, replicas: int, address: str, name: str) -> int:
+    """Start the shards of a cluster as actors in a running Ray cluster.
+
+    All nodes must see the folder under the same path. The actors live until `perikope cluster stop`.
+
+    \b
+    Example:
+      perikope cluster start /shared/cluster --replicas 2 --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    started = on_ray.start(cluster, replicas=replicas, name=name)
+    shards = len(started.snapshot.manifest.shards)
+    click.echo(f"{printable(cluster)}: {count(shards, 'shard')} with {count(replicas, 'replica')} each, {len(started)} documents")
+    click.echo(f'search it: perikope cluster search {printable(cluster)} "your words" --address {address}')
+    return 0
+
+
+@command.command(name="search")
+@click.argument("cluster", metavar="INDEX")
+@click.argument("query", metavar="QUERY")
+@click.option("-k", "k", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Number of results.")
+@click.option("--model", default="best", show_default=True, metavar="MODEL", help="Model that ranks passages; see `perikope models`.")
+@address_option
+@name_option
+def search(cluster: str, query: str, k: int, model: str, address: str, name: str) -> int:
+    """Search a cluster that runs on Ray. Other options of a search are available from Python.
+
+    \b
+    Example:
+      perikope cluster search /shared/cluster "magnetic pump" --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    results = on_ray.find(cluster, name=name).search(query, k=k, model=model)
+    click.echo(repr(results))
+    return 0
+
+
+@command.command(name="stop")
+@address_option
+@name_option
+def stop(address: str, name: str) -> int:
+    """End the actors that `perikope cluster start` has started. The folder of the cluster does not change.
+
+    \b
+    Example:
+      perikope cluster stop --address 127.0.0.1:6379
+    """
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    click.echo(f"{count(on_ray.stop(name), 'actor')} ended")
+    return 0
+
+
+def _on_ray() -> ModuleType:
+    """The module that speaks to Ray."""
+    from perikope.core.errors import MissingExtra
+
+    try:
+        from perikope.cluster import on_ray
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "ray", "cluster") from None
+    return on_ray
+
+
+def _show(folder: str, change: Callable[[], ClusterReport]) -> int:
+    """Make a change, print its result, and return the exit code."""
+    from perikope.index.duplicates import named
+
+    started = time.perf_counter()
+    report = change()
+    contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')} in {count(report.shards, 'shard')}"
+    continued = f" (continued after {count(report.continued, 'document')})" if report.continued else ""
+    click.echo(f"{printable(folder)}: {contents}, in {time.perf_counter() - started:.1f} s{continued}")
+    if report.duplicates:
+        click.echo(f"{count(len(report.duplicates), 'document')} left out, because an earlier document has the same id:", err=True)
+        for line in named(report.duplicates):
+            click.echo(f"  {printable(line)}", err=True)
+    show_problems("could not be read, or not completely", [str(problem) for problem in report.skipped])
+    return 1 if report.skipped else 0
