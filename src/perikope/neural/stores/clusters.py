@@ -40,7 +40,7 @@ from perikope.neural.stores.manifest import VECTORS
 if TYPE_CHECKING:
     from perikope.neural.stores.store import VectorStore
 
-EXTRA = "clusters"
+EXTRA = "nearest"
 """The extra that installs faiss."""
 CENTRES_FILE, SIZES_FILE, RANGES_FILE, ENTRIES_FILE = CLUSTER_FILES
 _ID_BYTES = 8
