@@ -28,7 +28,7 @@ def plain_text(text: str) -> str:
     >>> plain_text("*Never* open /the/ =a*b*c= valve[fn:1], see [[https://a.org][the *manual*]].")
     'Never open the a*b*c valve, see the manual.'
     >>> plain_text("2 * 3 * 4, a_1_b, [[file:a.png]] <<here>>[fn:: really]")
-    '2 * 3 * 4, a_1_b,  (really)'
+    '2 * 3 * 4, a_1_b,   (really)'
     """
     kept: list[str] = []
 

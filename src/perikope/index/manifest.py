@@ -115,7 +115,9 @@ def encoded(manifest: Manifest) -> bytes:
         content["left_out"] = dict(manifest.left_out)
     if manifest.shards:
         content["shards"] = list(manifest.shards)
-    return json.dumps(with_checksum(content), ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    # One line per value. With an indent, the encoder of Python leaves cycles of functions to the garbage collector.
+    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in with_checksum(content).items())
+    return ("{\n " + ",\n ".join(lines) + "\n}").encode("utf-8", "surrogatepass")
 
 
 def _sound(manifest: Manifest) -> bool:

@@ -158,6 +158,10 @@ def _answer(request: dict[str, Any], data: bytes, path: str, limits: FileLimits)
                 process = ReadingProcess()
                 continue
             raise UnreadableFile(_ending(ended, limits), path=path) from None
+        if "failed" in answer and not is_fresh:  # libraries and files that were read before take memory, too
+            process.end()
+            process = ReadingProcess()
+            continue
         _PROCESSES.give_back(process)
         return answer
 
