@@ -30,6 +30,8 @@ def _logged(index: Path, log: Log, stream: io.StringIO, failing: bool = False) -
         web.post(f"{path}/search", json={"query": "magnetic", "filter": [f"{WORD}=1"]})
         web.get(f"{path}/document", params={"document": WORD})
         web.get(f"{server.url}/{WORD}")
+        web.get(f"{server.url}/indexes/{WORD}/search?query=pump", headers=headers)
+        web.post(f"{server.url}/indexes/{WORD}/documents", json=[])
         web.get(f"{path}/search?query={WORD}", headers=headers)
         web.get(f"{path}/search?query=pump", headers={"Authorization": "Bearer secret-of-both"})
         exchange(server.port, f"GET /{WORD} HTTP/9\r\n\r\n".encode())

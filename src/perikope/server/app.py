@@ -276,7 +276,7 @@ class App:
         self.metrics.requests.labels(operation, str(answer.status)).inc()
         self.metrics.seconds.labels(operation).observe(seconds)
         facts: dict[str, Any] = {"method": request.method, "operation": operation, "status": answer.status, "bytes": len(answer.body)}
-        if route is not None and route.index:
+        if route is not None and route.index in self.served.by_name:  # any other name is text of the user
             facts["index"] = route.index
         if request.token:
             facts["token"] = request.token
