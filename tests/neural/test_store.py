@@ -458,6 +458,7 @@ def test_who_may_read_the_index_may_read_the_encoder(index, encoder):
 
 
 def test_a_store_remembers_what_computed_its_vectors(index, encoder, tmp_path):
+    pytest.importorskip("onnxscript")
     encoder.save(tmp_path / "tiny")
     made_by = EncodeOptions(name="kept", encoder=str(tmp_path / "tiny"))
     assert encode_index(index.snapshot, made_by).facts["runtime"] == "torch"
