@@ -66,6 +66,8 @@ _FEW = 64
 _LONG_ID = 64
 """Ids of at most this many bytes are compared as integers, eight bytes at a time."""
 
+_FIRST_ROOM = 1 << 8
+"""The terms for which a cache of terms has room at first."""
 _COUNTS = 4
 """The number of rows of `TermRows` that hold counts of the collection."""
 _OF_SEGMENT = 5
@@ -114,10 +116,11 @@ class TermTable:
     Rows are added and never changed. `derived` holds what others computed from the rows, by a key of theirs.
     """
 
-    def __init__(self, columns: int, most: int) -> None:
+    def __init__(self, columns: int, room: int) -> None:
+        """A table of at most `room` terms."""
         self.row_of_term: dict[str, int] = {}
-        self.rows: Integers = np.empty((most, columns), np.int64)
-        self.frequency: Integers = np.empty(most, np.int64)
+        self.rows: Integers = np.empty((room, columns), np.int64)
+        self.frequency: Integers = np.empty(room, np.int64)
         """The first column of `rows`, the number of documents; numpy reads it in half the time."""
         self.derived: dict[Any, Any] = {}
 
@@ -146,17 +149,18 @@ class FoundTerms(NamedTuple):
 class TermCache:
     """A cache of the data of terms, since looking up a term in many segments takes longer than reading its postings.
 
-    It holds at most `most` terms and is emptied when it is full.
+    It holds at most `most` terms and is emptied when it is full. Its table begins small and doubles: a program that
+    opens a snapshot per commit would otherwise allocate and free megabytes each time, which leaves holes in its memory.
     """
 
     def __init__(self, segments: Sequence[Segment], most: int = 1 << 14) -> None:
         self._segments = segments
         self._most = most
         self._lock = threading.Lock()
-        self._table = self._empty(most)
+        self._table = self._empty(min(_FIRST_ROOM, most))
 
-    def _empty(self, most: int) -> TermTable:
-        return TermTable(_COUNTS + _OF_SEGMENT * len(self._segments), most)
+    def _empty(self, room: int) -> TermTable:
+        return TermTable(_COUNTS + _OF_SEGMENT * len(self._segments), room)
 
     def find(self, terms: Sequence[str]) -> FoundTerms:
         """Look up terms, of which one may occur several times."""
@@ -173,12 +177,16 @@ class TermCache:
         with self._lock:
             table = self._table
             new = [term for term in dict.fromkeys(terms) if term not in table.row_of_term]
-            if len(table.row_of_term) + len(new) > self._most:
+            known = len(table.row_of_term)
+            if known + len(new) > self._most:
                 # A new table is made, since other threads may still read the old one.
                 new = list(dict.fromkeys(terms))
                 table = self._empty(max(self._most, len(new)))
+            elif known + len(new) > len(table.rows):
+                table = self._empty(min(max(2 * len(table.rows), known + len(new)), self._most))
+                table.add(list(self._table.row_of_term), self._table.rows[:known])
             table.add(new, self._read(new))
-            if table.rows.shape[0] == self._most:
+            if len(table.rows) <= self._most:
                 self._table = table
             return table
 

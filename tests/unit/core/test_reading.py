@@ -1,6 +1,7 @@
 """Files that are read as a whole are regular files within a limit; nothing of others is read."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,34 @@ def test_a_file_at_the_limit_is_read_and_one_above_is_not(tmp_path: Path) -> Non
     assert read_limited(path, 100) == b"x" * 100
     with pytest.raises(UnreadableFile, match="file: is too large for a recipe: the limit is 99 bytes"):
         read_limited(path, 99, "a recipe")
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 100)
+    tracemalloc.start()
+    try:
+        assert len(read_limited(path, 1 << 28)) == 100
+        assert tracemalloc.get_traced_memory()[1] < 1 << 18
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 10)
+    size = os.fstat
+
+    def grown(descriptor: int) -> os.stat_result:
+        found = size(descriptor)
+        path.write_bytes(b"x" * 50)
+        return found
+
+    monkeypatch.setattr(os, "fstat", grown)
+    assert read_limited(path, 50) == b"x" * 50
+    path.write_bytes(b"x" * 10)
+    with pytest.raises(UnreadableFile, match="the limit is 49 bytes"):
+        read_limited(path, 49)
 
 
 def test_nothing_of_a_file_that_is_too_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

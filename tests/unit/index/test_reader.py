@@ -5,6 +5,7 @@ import pytest
 
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import _term_factors, collection_statistics
+from perikope.index import reader
 from perikope.index.reader import TermCache
 from tests.support.collections import index_of, plain_document
 
@@ -17,8 +18,10 @@ def snapshot():
     return index_of(documents, [5])._snapshot
 
 
+@pytest.mark.parametrize("first_room", [1, 2, 256])
 @pytest.mark.parametrize("most", [1, 3, 100])
-def test_terms_are_found_again_and_after_the_cache_was_emptied(snapshot, most):
+def test_terms_are_found_again_and_after_the_cache_was_emptied(snapshot, most, first_room, monkeypatch):
+    monkeypatch.setattr(reader, "_FIRST_ROOM", first_room)
     cache = TermCache(snapshot.segments, most)
     queries = [["en:pump"], ["en:valv", "en:absent"], ["en:seal", "en:pump", "en:seal"], [f"en:{word}" for word in WORDS], ["en:rotor"]]
     earlier = []
@@ -29,6 +32,13 @@ def test_terms_are_found_again_and_after_the_cache_was_emptied(snapshot, most):
     for terms, table, rows in earlier:  # nobody who still uses an older table sees it change
         np.testing.assert_array_equal(table.rows[rows], cache._read(terms))
     assert len(cache._table.row_of_term) <= most
+
+
+def test_a_cache_of_terms_takes_little_memory_until_it_is_used(snapshot):
+    """A server opens a snapshot per commit, so megabytes per cache leave holes in its memory."""
+    cache = TermCache(snapshot.segments)
+    cache.find(["en:pump", "en:valv"])
+    assert cache._table.rows.nbytes < 1 << 18
 
 
 def test_the_factors_of_terms_are_those_of_a_single_term(snapshot):
