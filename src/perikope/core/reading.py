@@ -73,7 +73,7 @@ def read_limited(path: str | os.PathLike[str], limit: int, what: str = "such a f
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        # Python allocates as many bytes as are asked for. The file may grow while it is read, so its end is checked too.
+        # Python allocates as many bytes as are asked for. The file may grow meanwhile, so its end is checked too.
         data = file.read(size + 1) if size <= limit else b""
         if len(data) > size:
             data += file.read(limit + 1 - len(data))
