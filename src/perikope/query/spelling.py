@@ -133,9 +133,9 @@ def _near_names(
         numbers = segment.terms_with_prefix(prefix.encode())
         segment.terms.require_range(range(len(segment.terms)))
         for pattern, ending in patterns:
-            columns = near_names(_code_points(pattern), limit, ending, numbers, len(prefix), segment.terms.ends, segment.terms.data)
-            for index, distance, left_out in zip(*(column.tolist() for column in columns), strict=True):
-                name = segment.terms.text(int(numbers[index]))
+            near, *columns = near_names(_code_points(pattern), limit, ending, numbers, len(prefix), segment.terms.ends, segment.terms.data)
+            names = segment.terms.texts(numbers[near])
+            for name, distance, left_out in zip(names, *(column.tolist() for column in columns), strict=True):
                 term = name[len(prefix) :]
                 rest = pattern[len(pattern) - left_out :]
                 fits = not rest or analyzer.term(term + rest, language) == term

@@ -162,6 +162,8 @@ class QueuedRequest:
     answer: asyncio.Future[Message]
     came: float = field(default_factory=time.monotonic)
     tries: int = 0
+    is_queued: bool = True
+    """Whether the request is in the queue, so that nobody has to search it."""
 
 
 @dataclass(slots=True)
@@ -242,8 +244,7 @@ class ReaderPool:
             return await job.answer
         finally:
             job.answer.cancel()
-            # A request whose client has gone is taken out of the queue.
-            with contextlib.suppress(ValueError):
+            if job.is_queued:  # its client has gone
                 self._jobs.remove(job)
 
     def _wake(self) -> None:
@@ -276,12 +277,18 @@ class ReaderPool:
                     self._wake()
                 return None
             if self._jobs:
-                return self._jobs.popleft()
+                return self._taken()
             waiter = self._idle[number] = asyncio.get_running_loop().create_future()
             try:
                 await waiter
             finally:
                 del self._idle[number]
+
+    def _taken(self) -> QueuedRequest:
+        """The request that has waited longest, which leaves the queue."""
+        job = self._jobs.popleft()
+        job.is_queued = False
+        return job
 
     async def _watch(self) -> None:
         """Replace processes that ended while they had nothing to do, and refuse requests whose time is over."""
@@ -291,7 +298,7 @@ class ReaderPool:
                 if self._processes[number].has_ended and not waiter.done():
                     waiter.set_result(None)
             while self._jobs and self._jobs[0].ends < time.monotonic():
-                self._refuse_late(self._jobs.popleft())
+                self._refuse_late(self._taken())
             if self._context.get_start_method() == "forkserver":
                 with contextlib.suppress(OSError):
                     await asyncio.to_thread(forkserver.ensure_running)
@@ -339,6 +346,7 @@ class ReaderPool:
     def _again(self, job: QueuedRequest) -> None:
         """Give a request to another process."""
         if not job.answer.done():
+            job.is_queued = True
             self._jobs.appendleft(job)
             self._wake()
 
