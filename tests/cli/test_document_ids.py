@@ -1,9 +1,11 @@
 """Every option and command that takes the id of a document takes a patent number in any spelling."""
 
+import gzip
 import json
 
 import pytest
 
+from perikope.query.publications import parse_publication
 from tests.cli.test_commands import fails, run
 from tests.support.collections import index_of, plain_document
 from tests.support.patents import families
@@ -109,3 +111,24 @@ def test_a_topic_with_a_value_that_no_document_has_is_named(index, tmp_path, cap
     _, _, err = run(capsys, "run", index, topics, "--out", tmp_path / "out.run")
     assert "note: topic 1: no document has kind=Q7; the values of kind are" in err
     assert "topic 2" not in err.replace("note: topic 2", "")
+
+
+def test_a_line_of_megabytes_is_no_id(folder, tmp_path, capsys):
+    """A packed file of a few kilobytes can unpack to such a line, and looking for it would take seconds."""
+    ids = tmp_path / "ids.gz"
+    ids.write_bytes(gzip.compress(b"D-1\n" + bytes(1 << 22)))
+    fails(
+        capsys,
+        f"{ids}:2: an id has at most 65536 characters; write one id per line",
+        "search",
+        indexed(folder, tmp_path / "idx", capsys),
+        "pump",
+        "--ids",
+        ids,
+    )
+
+
+def test_a_long_text_is_no_publication_number():
+    """No pattern is looked for in it."""
+    assert parse_publication("EP 1000000 A1").id == "EP-1000000-A1"
+    assert parse_publication("EP" + " " * 400 + "1000000 A1") is None

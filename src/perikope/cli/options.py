@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perikope.core.errors import UsageError
+from perikope.core.errors import UnreadableFile, UsageError
 from perikope.core.options import Option
 from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.search.options import GROUPS, OPTIONS, PATENTS, SearchOptions
@@ -25,6 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ALL = "*"
 """The value of `--elements` if no tags are given."""
+_LONGEST_ID = 1 << 16
+"""The most characters of an id in a file of ids. A longer line is no id, and looking for it would take seconds."""
 
 _HELP = {
     "ids": "File with document ids, one per line: only these documents are searched. May be given several times.",
@@ -165,12 +167,20 @@ def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSea
         given[name] = True if isinstance(option.kind, NamesOrAll) and value == ALL else value
     run = given.pop("candidates", "")
     if "ids" in given:
-        from perikope.evaluation.io.lines import numbered_lines
-
-        given["ids"] = [line.strip() for file in given["ids"] for _, line in numbered_lines(file)]
+        given["ids"] = [id for file in given["ids"] for id in _ids_in(file)]
     # Checked here, so that mistakes are reported before an index is opened.
     checked = {name: OPTIONS[name].check(value) for name, value in given.items()}
     return GivenSearch(_loaded(recipe), checked, base, run)
+
+
+def _ids_in(file: str) -> Iterator[str]:
+    """The ids in a file, one per line."""
+    from perikope.evaluation.io.lines import numbered_lines
+
+    for number, line in numbered_lines(file):
+        if len(line) > _LONGEST_ID:
+            raise UnreadableFile(f"an id has at most {_LONGEST_ID} characters; write one id per line", path=file, line=number)
+        yield line.strip()
 
 
 def _loaded(recipe: str) -> Recipe | None:

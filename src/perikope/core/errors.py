@@ -9,6 +9,8 @@ from collections.abc import Iterable
 MOST_RUN, MOST_MESSAGE, ABRIDGED = 160, 600, 280
 """The most characters of a message without white space, such as a path or an id; of a whole message; and of a message
 that would be longer, since it repeats a long text."""
+_READ = 1 << 16
+"""The most characters of a message that are looked at."""
 _RUN = re.compile(rf"\S{{{MOST_RUN + 1},}}")
 
 
@@ -21,7 +23,7 @@ def abridged(message: str) -> str:
     >>> len(message), message[:20], message[-22:]
     (199, "there is no model 'x", ' see `perikope models`')
     """
-    short = _RUN.sub(lambda run: _middle_cut(run.group(), MOST_RUN), message)
+    short = _RUN.sub(lambda run: _middle_cut(run.group(), MOST_RUN), _middle_cut(message, _READ))
     return short if len(short) <= MOST_MESSAGE else _middle_cut(short, ABRIDGED)
 
 

@@ -37,6 +37,8 @@ _COMPARED = 2000
 """Maximum number of names per segment that are compared with an unknown number."""
 _SUGGESTED = 3
 """Maximum number of names that an error suggests."""
+MOST_WRITTEN = 300
+"""Maximum number of characters of a publication number as users write it; longer texts are none."""
 _LONGEST = 500
 """Maximum number of characters of a name that similar names are looked for."""
 
@@ -54,7 +56,7 @@ def parse_publication(text: str) -> PatentNumber | None:
     # Imported only here, since it imports lxml, which a search for words does not need.
     from perikope.patents.numbers import patent_number
 
-    match = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
+    match = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper())) if len(text) <= MOST_WRITTEN else None
     if match is None:
         return None
     country, number, kind = match[1], match[2], match[3] or ""

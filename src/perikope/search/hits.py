@@ -222,20 +222,19 @@ def _around(segment: Segment, local: int, place: _Place) -> tuple[int, int]:
 
 
 def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each word of a text whose term is in the query."""
-    matches = _matching_words(analyzer, query.terms, language_code(language))
+    """The start and end of each word of a text whose term is in the query."""
+    code = language_code(language)
+    wanted, term_of = _wanted_terms(query.terms, code), _terms_of_words(analyzer, code)
     starts, ends = word_spans(text)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if matches(text[start:end]):
-            yield start, end
+    words = zip(starts.tolist(), ends.tolist(), strict=True)
+    return iter([(start, end) for start, end in words if term_of(text[start:end]) in wanted])
 
 
 @lru_cache(maxsize=16)
-def _matching_words(analyzer: Analyzer, terms: tuple[str, ...], language: str) -> Callable[[str], bool]:
-    """A function that tells whether a word matches a query."""
-    prefix, term_of = f"{language}:", _terms_of_words(analyzer, language)
-    wanted = {term.removeprefix(prefix) for term in single_terms(terms) if term.startswith(prefix)}
-    return lambda word: term_of(word) in wanted
+def _wanted_terms(terms: tuple[str, ...], language: str) -> frozenset[str | None]:
+    """The terms of a query in a language, without the language."""
+    prefix = f"{language}:"
+    return frozenset(term.removeprefix(prefix) for term in single_terms(terms) if term.startswith(prefix))
 
 
 @lru_cache(maxsize=8)

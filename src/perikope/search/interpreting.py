@@ -18,7 +18,7 @@ from perikope.search.options import SearchOptions
 
 KindOfQuery = Literal["words", "boolean", "patent", "claims", "passage"]
 MOST_NAMED = 300
-"""The most characters of a text that may name a patent or a passage."""
+"""The most characters of a text that may name a passage."""
 _FEWEST_DIGITS = 5
 """A shorter number that no document has, such as KX200, is a word."""
 
@@ -64,7 +64,7 @@ def interpret(snapshot: Snapshot, text: str, language: str = "") -> Interpretati
         return Interpretation("claims", {"claims": text})
     if is_boolean(text):
         return Interpretation("boolean", {"query": text, "syntax": "boolean"}, problem=_problem(snapshot, text, language))
-    number = parse_publication(text) if len(text) <= MOST_NAMED else None
+    number = parse_publication(text)
     has_patents = any(segment.facets.keys("publication") for segment in snapshot.segments)
     if number is not None and has_patents and sum(map(str.isdecimal, text)) >= _FEWEST_DIGITS:
         return Interpretation("words", {"query": text}, missing=number.written)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from perikope.index.reader import Snapshot
-from perikope.query.boolean import Word
 from perikope.query.spelling import near_words
 from perikope.query.terms import Query
 from perikope.text.analysis import fold, word_spans
@@ -56,11 +53,10 @@ def suggest(snapshot: Snapshot, queries: Iterable[Query]) -> Suggestions:
 
 def _missing(snapshot: Snapshot, query: Query) -> list[tuple[str, tuple[str, ...]]]:
     """The words of a query that no document contains, as written, each with its terms."""
-    return [(word.written, word.terms) for word, negated in query.given_words() if not negated and _is_missing(snapshot, word)]
-
-
-def _is_missing(snapshot: Snapshot, word: Word) -> bool:
-    return bool(word.written and word.terms) and not np.any(snapshot.look_up(word.terms).counts[0])
+    words = [word for word, negated in query.given_words() if not negated and word.written and word.terms]
+    terms = [term for word in words for term in word.terms]
+    known = {term for term, count in zip(terms, snapshot.look_up(terms).counts[0].tolist(), strict=True) if count} if terms else set()
+    return [(word.written, word.terms) for word in words if known.isdisjoint(word.terms)]
 
 
 def _corrections(snapshot: Snapshot, word: str, terms: tuple[str, ...]) -> tuple[str, ...]:

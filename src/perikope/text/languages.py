@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from perikope.core.errors import UsageError
 
@@ -34,6 +35,7 @@ _OTHERS_IN_USE = """
 _LANGUAGES = frozenset(f"{_ISO_639_1} {_ISO_639_2} {_OTHERS_IN_USE}".split())
 
 
+@lru_cache(maxsize=256)
 def language_code(language: str) -> str:
     """The two- or three-letter code of a language tag; `und` (undetermined) for an empty tag.
 
