@@ -39,10 +39,11 @@ def test_requests_are_answered_while_the_server_starts(kind: str, index: Path, h
         assert ("folder read" in events[: events.index("ready")]) == (kind == "folder")
 
 
-def test_a_server_that_starts_can_be_ended(held: Path, tmp_path: Path, own_cache: Path) -> None:
-    """While it reads a folder. No process stays behind."""
+@pytest.mark.parametrize("kind", ["index", "folder"])
+def test_a_server_that_starts_can_be_ended(kind: str, index: Path, held: Path, tmp_path: Path, own_cache: Path) -> None:
+    """While it compiles kernels, or reads a folder. No process stays behind."""
     (tmp_path / "manuals").mkdir()
-    with ServerProcess(str(tmp_path / "manuals"), "--workers", "1", held=held) as server:
+    with ServerProcess(str(index if kind == "index" else tmp_path / "manuals"), "--workers", "1", held=held) as server:
         with server.client() as client:
             assert client.get("/health").status_code == 200
         server.processes()

@@ -108,7 +108,7 @@ class Strings:
         chosen = numbers.astype(np.int64)
         self.require(chosen)
         begin, end = self.bounds(chosen)
-        data = memoryview(self.data)
+        data = self.data.data
         try:
             return [str(data[i:j], "utf-8", "surrogatepass") for i, j in zip(begin.tolist(), end.tolist(), strict=True)]
         except UnicodeDecodeError:

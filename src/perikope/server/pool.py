@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+import os
+import signal
 import socket
 import time
 from collections import deque
@@ -37,6 +39,8 @@ TRIES = 3
 """How many processes a request may end, before it is refused."""
 EVERY = 0.25
 """Seconds between two looks at the processes and at the queue."""
+_UNKNOWN = 255
+"""The exit status of a process whose fork server has ended before it could say."""
 FORK_SERVER, PRELOADED = "perikope.server.fork_server", "perikope.server.preload"
 """The modules that the fork server imports before it forks processes: its own settings, and what the processes need."""
 
@@ -52,6 +56,17 @@ def process_context() -> BaseContext:
     # A new process imports the main program, which takes long unless the fork server has imported it before.
     context.set_forkserver_preload([FORK_SERVER, PRELOADED, "__main__"])
     return context
+
+
+def end_fork_server() -> None:
+    """End the fork server at once. Before the first process, it may compile for a minute, and all that wait for it too.
+
+    The standard library has no function for this.
+    """
+    pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    if isinstance(pid, int):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 Main = Callable[..., None]
@@ -134,7 +149,8 @@ class Process:
     async def ended(self, kind: str, request: str) -> ProcessEnd:
         """End the process unless it has ended; returns how it ended. `request` says what became of its request."""
         await self.kill()
-        return ProcessEnd(kind, self.pid, self._process.exitcode, request)
+        code = self._process.exitcode
+        return ProcessEnd(kind, self.pid, None if code == _UNKNOWN else code, request)
 
     async def close(self, seconds: float) -> None:
         """Let the process end after what it is doing, and end it if it takes longer."""

@@ -25,7 +25,7 @@ from perikope.server.ends import ProcessEnd
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
 from perikope.server.handler import RequestLimits, RunCommand, handle_requests
 from perikope.server.logs import Log
-from perikope.server.pool import ReaderPool
+from perikope.server.pool import ReaderPool, end_fork_server
 from perikope.server.process_names import SERVER, name_process
 from perikope.server.protocol import ConnectionLimits, limited_protocol
 from perikope.server.served import EVERY, ServedIndexes
@@ -186,6 +186,7 @@ class Server:
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError):
             await starting
+        end_fork_server()
         return False
 
     async def _prepare(self, pool: ReaderPool) -> None:

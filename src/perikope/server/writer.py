@@ -301,7 +301,8 @@ class Writer:
                     continue
                 return known
             return answers * len(changes) if meta["operation"] == SYNC else answers
-        raise Refusal(500, f"the process that writes ended {TRIES} times; the change was not made")
+        what = f"the process that writes ended {TRIES} times; the change was not made. Try again, or tell the operator"
+        raise Refusal(503, what, {"Retry-After": "2"})
 
     async def _after_end(self, index: str, prepared: Sequence[Message], *, is_last: bool) -> list[Message] | None:
         """The answers to changes whose process has ended; None if they were not made. Raises `Refusal` if unknown."""
@@ -310,7 +311,7 @@ class Writer:
         except Refusal as refusal:
             await self._end(answered_with(refusal.status))
             raise
-        await self._end(answered_with(200) if known is not None else answered_with(500) if is_last else REPEATED)
+        await self._end(answered_with(200) if known is not None else answered_with(503) if is_last else REPEATED)
         return known
 
     async def _started(self) -> Process:
