@@ -22,7 +22,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
@@ -215,8 +215,10 @@ def held(pid: int) -> tuple[int, float]:
     """Open files and memory (MB) of a process and its descendants."""
     pids, files, memory = [pid], 0, 0.0
     for parent in pids:
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        pids += [int(child) for child in (children.read_text().split() if children.exists() else [])]
+        # A child belongs to the thread that started it.
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            with suppress(OSError):
+                pids += map(int, children.read_text().split())
     for each in pids:
         try:
             files += len(os.listdir(f"/proc/{each}/fd"))
