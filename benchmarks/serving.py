@@ -31,6 +31,8 @@ from benchmarks.common import SCRATCH, Table, publish
 
 K = 10
 TOKEN = "benchmark"
+AGED = 30
+"""Commits before anything is measured, so that the library and the server search equally many segments."""
 
 
 def queries_of(path: Path) -> list[str]:
@@ -43,7 +45,10 @@ def queries_of(path: Path) -> list[str]:
 
 
 def _search_all(arguments: tuple[str, str, list[str], float]) -> int:
-    """Search and encode for some seconds in one process; returns the number of answers."""
+    """Search and encode for some seconds in one process; returns the number of answers.
+
+    They have what an answer of the server has: hits, notes, and corrections of words that no document contains.
+    """
     import orjson
 
     from perikope.search.facade import Index
@@ -54,9 +59,19 @@ def _search_all(arguments: tuple[str, str, list[str], float]) -> int:
     ends, number = time.perf_counter() + seconds, 0
     while time.perf_counter() < ends:
         index.refresh()
-        orjson.dumps(list(index.search(queries[number % len(queries)], model=model, k=K)))
+        results = index.search(queries[number % len(queries)], model=model, k=K)
+        orjson.dumps({"hits": list(results), "notes": results.notes, "suggestions": dict(results.suggestions.words)})
         number += 1
     return number
+
+
+def age(folder: str) -> None:
+    """Commit as often as an index needs to have as many small segments as it will have under a stream of commits."""
+    from perikope.search.facade import Index
+
+    for number in range(AGED):
+        with Index.open(folder) as index:
+            index.add({"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document, number {number}."]}, replace=True)
 
 
 def _commit_every_second(folder: str, stop: threading.Event) -> None:
@@ -249,6 +264,7 @@ def measure(index: Path, queries: list[str], model: str, clients: Sequence[int],
     table = Table(f"Serving with {model}, {processes} cores, {seconds:.0f} s each, a commit every second", COLUMNS)
     paths = folder / f"paths-{model}"
     paths.write_text("\n".join(f"/indexes/bench/search?{urlencode({'query': query, 'model': model, 'k': K})}" for query in queries))
+    age(str(index))
     alone = library(str(index), model, queries, seconds, processes)
     table.rows.append(["library, no HTTP, no commits", str(processes), f"{alone:.1f}", "", "", "", "", "", ""])
     with committing_without_http(str(index)):

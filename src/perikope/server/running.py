@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import os
 import signal
 import socket
@@ -202,6 +203,7 @@ class Server:
         served = self.served
         served.look()
         app.is_starting = False
+        gc.freeze()  # what was loaded stays, so the garbage collector need not look through it while requests wait
         tasks = [asyncio.create_task(self._look()), *(asyncio.create_task(self._watch(name, writer)) for name in served.documents)]
         self.log.event("ready", workers=self.settings.processes, indexes=list(served.by_name), pid=os.getpid())
         self.on_ready()
