@@ -5,6 +5,7 @@ The operation `probe` is only declared in programs that import this module, neve
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -63,6 +64,8 @@ def probe(index: Index, given: GivenOptions) -> Probed:
             os.kill(os.getpid(), signal.SIGKILL)
         case "fail":
             raise RuntimeError("a text of a user, in /some/folder")
+        case "collect":
+            return Probed(os.getpid(), str(len(gc.get_objects())))
     return Probed(os.getpid(), "x" * given.own.size)
 
 

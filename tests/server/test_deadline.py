@@ -36,6 +36,11 @@ def _probe(server: ServerProcess, **given: Any) -> httpx.Response:
         return client.get("/indexes/small/probe", params=given)
 
 
+def test_the_collector_of_a_process_leaves_alone_what_was_loaded(server):
+    # A look through all of it, more than 100,000 objects, takes as long as many requests.
+    assert int(_probe(server, kind="collect").json()["text"]) < 30_000
+
+
 def _in_thread(work: Any, *given: Any, **more: Any) -> tuple[threading.Thread, list[Any]]:
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(work(*given, **more)))
