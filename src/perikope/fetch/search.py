@@ -45,12 +45,12 @@ _FEW = 64
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
     """The best `documents` documents that satisfy the filter. Equal scores are ordered by document id."""
     # In a small collection, the steps of this function take longer than reading postings, so there are few of them.
-    terms = _QueryTerms(snapshot, query, model)
     found = snapshot.ask(_best_of_shard, query, model, documents, filter, terms=query.terms)
     numbers, sums = joined_documents(found)
     if model.definition.finish is not None:
+        terms = _QueryTerms(snapshot, query, model)
         return in_order(snapshot, numbers, model.finish(sums, terms.weights, terms.statistics), documents)
-    return in_order(snapshot, numbers, sums, documents, partial(_parts_of_score, snapshot, model, terms))
+    return in_order(snapshot, numbers, sums, documents, partial(_parts_of_score, snapshot, query, model))
 
 
 def _best_of_shard(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None) -> tuple[Integers, Floats]:
@@ -144,11 +144,12 @@ def collection_statistics(snapshot: Snapshot, names: Sequence[str], counts: Arra
     return Terms(counts[0], counts[1], documents, tokens, snapshot.totals.occurrences / max(snapshot.totals.documents, 1))
 
 
-def _parts_of_score(snapshot: Snapshot, model: FetchModel, query_terms: _QueryTerms, document: int) -> list[Summand]:
+def _parts_of_score(snapshot: Snapshot, query: Query, model: FetchModel, document: int) -> list[Summand]:
     """The contributions to the score of a document.
 
     There is one per query term in the document and, if the model has a background, one for the document's length.
     """
+    query_terms = _QueryTerms(snapshot, query, model)
     names, labels, weights, terms = query_terms.names, query_terms.labels, query_terms.weights, query_terms.statistics
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
