@@ -60,7 +60,7 @@ def held_terms(snapshot: Snapshot, query: Query, numbers: Integers) -> HeldTerms
         own = slice(bounds[i], bounds[i + 1])
         if bounds[i] < bounds[i + 1]:
             column, columns = FoundTerms.column(i), segment.columns
-            segment.posted.require(table.rows[rows, column])
+            table.require_postings(i, segment, rows)
             local = numbers[own] - snapshot.first_document[i]
             first_posting = columns["window.first_posting"]
             frequencies_in(

@@ -83,8 +83,8 @@ class _QueryTerms:
         if frequency[order[0]] == 0:
             order = order[frequency[order] > 0]
         self._order = order
-        self.table = table.rows
-        """The data of terms, see `TermTable`."""
+        self.table = table
+        """The data of terms."""
         self.rows = rows[order]
         """The row of each term in `table`."""
         self.coefficients = _term_factors(snapshot, table, model, by_language=bool(query.languages)).take(self.rows, 0)
@@ -111,7 +111,7 @@ class _QueryTerms:
     def statistics(self) -> Terms:
         """The statistics of the terms and of the collection."""
         by_language = bool(self._query.languages)
-        return collection_statistics(self._snapshot, self.names, self.table[self.rows].T, by_language=by_language)
+        return collection_statistics(self._snapshot, self.names, self.table.rows[self.rows].T, by_language=by_language)
 
 
 def _term_factors(snapshot: Snapshot, table: TermTable, model: FetchModel, *, by_language: bool) -> Floats:
@@ -188,12 +188,12 @@ class _Search:
     def add(self, i: int, segment: Segment) -> None:
         """Add the best documents of segment number `i`."""
         terms, column, base = self._terms, FoundTerms.column(i), int(self._snapshot.first_document[i])
-        segment.posted.require(terms.table[terms.rows, column])
+        terms.table.require_postings(i, segment, terms.rows)
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = self._tables(segment, lengths, column)
         smoothed = self._model.definition.background is not None
         background = self._model.background(lengths.values, float(terms.weights.sum())) if smoothed else None
-        query = terms.table, terms.rows, column + 1, terms.coefficients, _NONE if background is None else background
+        query = terms.table.rows, terms.rows, column + 1, terms.coefficients, _NONE if background is None else background
         allowed = _allowed(segment, self._filter)
         kernel = best_of_small_segment if segment.documents <= SMALL else best_of_segment
         state = FULL
@@ -212,7 +212,7 @@ class _Search:
         average_length = totals.occurrences / max(totals.documents, 1)
         tables = _tables(segment, lengths, self._model, self._terms, average_length)
         if not tables.complete:
-            first, end = self._terms.table[self._terms.rows, column + 3], self._terms.table[self._terms.rows, column + 4]
+            first, end = self._terms.table.rows[self._terms.rows, column + 3], self._terms.table.rows[self._terms.rows, column + 4]
             tables = self._with_rare(segment, tables, first, end, average_length)
         return tables.contributions
 

@@ -116,10 +116,12 @@ class TermTable:
     Rows are added and never changed. `derived` holds what others computed from the rows, by a key of theirs.
     """
 
-    def __init__(self, columns: int, room: int) -> None:
-        """A table of at most `room` terms."""
+    def __init__(self, segments: int, room: int) -> None:
+        """A table of at most `room` terms, with their data in so many segments."""
         self.row_of_term: dict[str, int] = {}
-        self.rows: Integers = np.empty((room, columns), np.int64)
+        self.rows: Integers = np.empty((room, _COUNTS + _OF_SEGMENT * segments), np.int64)
+        self._sound = [np.zeros(room, bool) for _ in range(segments)]
+        """By segment, whether the postings of each row were verified."""
         self.frequency: Integers = np.empty(room, np.int64)
         """The first column of `rows`, the number of documents; numpy reads it in half the time."""
         self.derived: dict[Any, Any] = {}
@@ -131,6 +133,13 @@ class TermTable:
         self.frequency[first : first + len(terms)] = rows[:, 0]
         # After the rows, since other threads read the table meanwhile.
         self.row_of_term.update({term: first + i for i, term in enumerate(terms)})
+
+    def require_postings(self, i: int, segment: Segment, rows: Integers) -> None:
+        """Verify the postings of the terms in `rows` in segment number `i`, unless this was done."""
+        sound = self._sound[i]
+        if 0 in sound.take(rows).tobytes():  # a microsecond faster than `all`
+            segment.posted.require(self.rows[rows, FoundTerms.column(i)])
+            sound[rows] = True
 
 
 class FoundTerms(NamedTuple):
@@ -160,7 +169,7 @@ class TermCache:
         self._table = self._empty(min(_FIRST_ROOM, most))
 
     def _empty(self, room: int) -> TermTable:
-        return TermTable(_COUNTS + _OF_SEGMENT * len(self._segments), room)
+        return TermTable(len(self._segments), room)
 
     def find(self, terms: Sequence[str]) -> FoundTerms:
         """Look up terms, of which one may occur several times."""

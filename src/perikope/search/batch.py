@@ -14,7 +14,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
 from perikope.core.parallel import can_fork, in_parallel, in_processes, usable_cores
 from perikope.fetch.prior_art import PatentQuery
-from perikope.index.reader import FoundTerms, Snapshot
+from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
 from perikope.query.language import language_name
 from perikope.query.topic import Topic
@@ -169,7 +169,7 @@ def _look_up(snapshot: Snapshot, queries: Iterable[Prepared]) -> None:
     if not snapshot.is_local:
         return
     for i, segment in enumerate(snapshot.segments):
-        segment.posted.require(table.rows[rows, FoundTerms.column(i)])
+        table.require_postings(i, segment, rows)
 
 
 def _in_processes(work: Callable[[Sequence[Asked]], Iterable[R]], queries: Sequence[Asked], processes: int) -> Iterator[tuple[Asked, R]]:
