@@ -270,7 +270,11 @@ def test_word_large_initials_belong_to_their_word():
 
 
 def test_word_shapes_of_other_programs_have_text():
-    shape = '<w:drawing><a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><lc:x><a:sp><a:txSp><a:txBody><a:p><a:r><a:t>in it</a:t></a:r></a:p></a:txBody></a:txSp></a:sp></lc:x>'
+    space = "http://schemas.openxmlformats.org/drawingml/2006/main"
+    shape = (
+        f'<w:drawing><a:graphic xmlns:a="{space}"><lc:x><a:sp><a:txSp><a:txBody><a:p><a:r><a:t>in it</a:t></a:r></a:p></a:txBody></a:txSp>'
+    )
+    shape += "</a:sp></lc:x>"
     body = p(r("a") + f"<w:r>{shape}</a:graphic></w:drawing></w:r>")
     assert texts(read_docx(docx(body.replace("lc:x", 'lc:x xmlns:lc="http://x"', 1)))) == [("p", "a"), ("p", "in it")]
 
