@@ -7,6 +7,7 @@ import email
 import email.header
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -74,9 +75,11 @@ def _gather(node: Any, texts: list[str]) -> None:
 
 
 def by_asciidoctor(path: Path) -> str:
-    """AsciiDoc as the HTML of asciidoctor, read by pandoc."""
-    page = _output("asciidoctor", "--safe-mode", "secure", "--no-header-footer", "-a", "showtitle", "-o", "-", str(path))
+    """AsciiDoc as the HTML of asciidoctor, read by pandoc, without lines that include a file, which become links."""
     with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / "whole.adoc"
+        whole.write_bytes(re.sub(rb"(?m)^include::.*$", b"", path.read_bytes()))
+        page = _output("asciidoctor", "--safe-mode", "secure", "--no-header-footer", "-a", "showtitle", "-o", "-", str(whole))
         made = Path(folder) / "page.html"
         made.write_bytes(page)
         return by_pandoc(made, "html")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -131,14 +132,29 @@ def test_a_folder_shows_its_last_commit(tmp_path):
     assert [document.id for document in asyncio.run(retriever.ainvoke("zebra"))] == ["z#@1"]
 
 
+@pytest.mark.filterwarnings("ignore:no hit fits")
 @pytest.mark.parametrize("budget", [1, 25, 40, 500])
 def test_a_context_stays_within_its_budget(folder, address, budget):
-    here = PerikopeContextRetriever(folder, budget=budget, k=5).invoke(QUERY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if budget > 1 else "ignore")
+        here = PerikopeContextRetriever(folder, budget=budget, k=5).invoke(QUERY)
     assert count_words(context_of(here)) <= budget
     expected = pk.Index.open(folder).search(QUERY, k=5).context(budget)
     assert context_of(here) == expected.text
     assert here == PerikopeContextRetriever(address, budget=budget, k=5).invoke(QUERY)
     assert asyncio.run(PerikopeContextRetriever(address, budget=budget, k=5).ainvoke(QUERY)) == here
+
+
+def test_a_budget_in_which_nothing_fits_is_no_silence(folder, address):
+    needed = pk.Index.open(folder).search(QUERY, k=5).context(1).needed
+    for index in (folder, address):
+        with pytest.warns(UserWarning, match=f"no hit fits into 5 tokens; the best hit alone needs {needed}"):
+            assert PerikopeContextRetriever(index, budget=5, k=5).invoke(QUERY) == []
+        assert len(PerikopeContextRetriever(index, budget=needed, k=5).invoke(QUERY)) == 1
+        assert PerikopeContextRetriever(index, budget=1).invoke("zeppelin") == []
+    found = PerikopeRetriever(folder, k=3).invoke(QUERY)
+    with pytest.warns(UserWarning, match="no hit fits into 2 tokens; the best hit alone needs"):
+        assert PerikopeCompressor(budget=2).compress_documents(found, QUERY) == []
 
 
 def test_a_context_counts_tokens_as_it_is_told(folder):
@@ -155,7 +171,6 @@ def test_the_compressor_keeps_the_order_and_the_budget(folder):
         assert kept[0] == given[-1], "a re-ranker before it decides"
         assert 0 < len(kept) < len(given)
         assert count_words(context_of(kept)) <= 40
-    assert PerikopeCompressor(budget=1).compress_documents(found, "pump") == []
     assert PerikopeCompressor().compress_documents([*found, found[0]], "pump") == found, "a text is kept once"
     with pytest.raises(UsageError, match="PerikopeRetriever"):
         PerikopeCompressor().compress_documents([Document(page_content="x")], "pump")

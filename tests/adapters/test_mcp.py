@@ -111,6 +111,27 @@ def test_older_and_newer_versions_of_the_protocol_are_spoken(http, folder, mode)
         driven(transport, lambda client: client.call_tool("outline", {"document": "faq"}), mode=mode)
 
 
+@pytest.mark.parametrize("budget", [1, 8, 20, 60])
+def test_a_budget_in_which_nothing_fits_is_said(http, budget):
+    async def use(client):
+        return await client.call_tool("search", {"query": "how often descaling KX-200", "k": 2, "budget": budget})
+
+    found = driven(streamable_http_client(http), use)
+    text, passages = text_of(found), found.structured_content["passages"]
+    if passages:
+        assert count_words(text) <= budget
+    else:
+        said = re.match(r"No hit fits into (\d+) words; the best hit alone needs (\d+)\.", text)
+        assert said, text
+        assert int(said[1]) == budget < int(said[2])
+        asked = {"query": "how often descaling KX-200", "k": 2, "budget": int(said[2])}
+
+        async def again(client):
+            return await client.call_tool("search", asked)
+
+        assert driven(streamable_http_client(http), again).structured_content["passages"]
+
+
 def test_mistakes_are_answers_that_say_what_to_do(transport):
     async def use(client):
         wrong = [

@@ -15,7 +15,7 @@ from perikope import cli
 from perikope.adapters.pyterrier import PerikopeReranker, PerikopeSearch
 from perikope.core.errors import UsageError
 from perikope.evaluation.measures import provider
-from tests.adapters.conftest import QUERY
+from tests.adapters.conftest import DOCUMENTS, QUERY
 
 MEASURES = "nDCG@10 MAP(D) P@5 RR R@100"
 
@@ -81,6 +81,15 @@ def test_frames_without_queries_and_queries_without_words_have_no_results(folder
     assert len(empty) == 0
     with pytest.warns(UserWarning, match="empty"):
         assert len(search(pd.DataFrame({"qid": ["1"], "query": ["?"]}))) == 0
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_missing_query_is_named_and_not_searched_for_as_a_word(folder, missing):
+    topics = pd.DataFrame({"qid": ["1", "q7"], "query": ["pump", missing]}, dtype=object)
+    with pytest.raises(UsageError, match="query 'q7' is missing"):
+        PerikopeSearch(folder)(topics)
+    with pytest.raises(UsageError, match="query 'q7' is missing"):
+        PerikopeReranker(folder)(topics.assign(docno=DOCUMENTS[0]["id"]))
 
 
 def test_candidates_of_another_engine_are_ranked_again(folder):

@@ -6,13 +6,14 @@ retriever.invoke("pump with a magnetic coupling")
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perikope.adapters.searched import SearchedIndex, facts_of_hits, titled
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.document.chunks import Chunk
-from perikope.search.context import AROUND, BUDGET, Excerpt, TokenCounter, count_words, render
+from perikope.search.context import AROUND, BUDGET, Excerpt, TokenCounter, count_words, no_room, render
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
@@ -91,6 +92,7 @@ class PerikopeContextRetriever(PerikopeRetriever):
 
     The excerpts are those of `Results.context`: hits, best first, then up to `around` neighbours of each. `context_of`
     makes one text of them. `tokens` counts the tokens of a text, by default its words; a server counts words only.
+    If not even the best hit fits, there are no excerpts, and a warning says how many tokens it needs.
     """
 
     budget: int = BUDGET
@@ -102,6 +104,8 @@ class PerikopeContextRetriever(PerikopeRetriever):
 
     def _documents(self, results: Results | RemoteResults) -> list[Document]:
         context = results.context(self.budget, tokens=self.tokens or count_words, around=self.around)
+        if context.needed:
+            warnings.warn(no_room(self.budget, context.needed, "tokens"), stacklevel=2)
         scores = {hit.rank: hit for hit in results}
         return [_excerpt_document(piece, scores) for piece in context.pieces]
 
@@ -120,7 +124,7 @@ class PerikopeCompressor(BaseDocumentCompressor):
     """Keeps as many documents of a `PerikopeRetriever` as fit into a budget of tokens, in the given order.
 
     So it can follow a re-ranker. Documents inside another kept document are left out. Tokens are counted in the text
-    that `context_of` makes of the kept documents, with its borders and headings.
+    that `context_of` makes of the kept documents, with its borders and headings. If none fits, a warning says so.
     """
 
     budget: int = BUDGET
@@ -135,6 +139,8 @@ class PerikopeCompressor(BaseDocumentCompressor):
         for document in documents:
             if not _is_inside(document, kept) and count(context_of([*kept, document])) <= self.budget:
                 kept.append(document)
+        if documents and not kept:
+            warnings.warn(no_room(self.budget, count(context_of(documents[:1])), "tokens"), stacklevel=2)
         return kept
 
 

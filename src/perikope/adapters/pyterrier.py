@@ -63,11 +63,14 @@ class PerikopeSearch(pyterrier.Transformer):
             raise UsageError("documents have no text of a passage; leave text out, or leave document_ranking out")
 
     def transform(self, topics: pandas.DataFrame) -> pandas.DataFrame:
-        """The results of a data frame of queries, best first. A query without a word has no results."""
+        """The results of a data frame of queries, best first. A query without a word has no results.
+
+        Raises `UsageError` if a query is missing (None or NaN), as the retrievers of PyTerrier fail.
+        """
         pyterrier.validate.query_frame(topics, extra_columns=["query"])
         rows = topics.to_dict("records")
         kept = [column for column in topics.columns if column not in (*RANKED, *OF_TEXT)]
-        found = self._found([Topic(str(row["qid"]), str(row["query"])) for row in rows])
+        found = self._found([Topic(str(row["qid"]), _query(row)) for row in rows])
         return self._framed(rows, kept, found)
 
     def _found(self, topics: list[Topic]) -> Iterator[tuple[int, Results | RemoteResults]]:
@@ -133,8 +136,8 @@ class PerikopeReranker(PerikopeSearch):
         self, rows: Mapping[str, Mapping[str, Any]], found: Mapping[str, dict[str, float]]
     ) -> Iterator[tuple[int, Results | RemoteResults]]:  # fmt: skip
         for number, (qid, row) in enumerate(rows.items()):
-            if str(row["query"]).strip():
-                results = self._searched.search(str(row["query"]), {"candidates": found[qid]})
+            if query := _query(row).strip():
+                results = self._searched.search(query, {"candidates": found[qid]})
                 if not len(results):
                     self._warn_of_unknown(qid, list(found[qid]))
                 yield number, results
@@ -149,6 +152,14 @@ class PerikopeReranker(PerikopeSearch):
 def _documents_named(docno: str) -> set[str]:
     """The ids of documents that a `docno` may mean: the name of a document or passage, or an id as it is."""
     return {docno, split_name(docno)[0]}
+
+
+def _query(row: Mapping[str, Any]) -> str:
+    """The query of a row. A missing one is an error: its text, such as `nan`, would be searched for as a word."""
+    query = row["query"]
+    if pandas.isna(query):
+        raise UsageError(f"query {str(row['qid'])!r} is missing (it is {query!r}); give it a text, or leave its row out")
+    return str(query)
 
 
 def _score(value: Any, qid: str, document: str) -> float:

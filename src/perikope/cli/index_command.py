@@ -26,6 +26,8 @@ MOST_REASONS = 20
 """The number of reasons why files could not be read that are printed."""
 MOST_NAMES = 20
 """The number of files that are named for each reason."""
+_CONTAINED = "one PDF, office file, book, message, notebook, Parquet file, or file of LaTeX, AsciiDoc, Org or reStructuredText"
+"""The files that are read in a process of their own."""
 
 _GROUPS = {
     "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
@@ -84,7 +86,7 @@ _GROUPS = {
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Longest time for one PDF or office file; a file that takes longer is named and left out.",
+    help=f"Longest time for reading {_CONTAINED}; a file that takes longer is named and left out.",
 )
 @click.option(
     "--file-memory",
@@ -92,7 +94,7 @@ _GROUPS = {
     default="2G",
     show_default=True,
     metavar="SIZE",
-    help="Most memory for reading one PDF or office file; a file that needs more is named and left out.",
+    help=f"Most memory for reading {_CONTAINED}; a file that needs more is named and left out.",
 )
 @click.option(
     "--wait",

@@ -98,10 +98,12 @@ def _date(document: RankedDocument) -> str:
 
 def show_for_model(results: Results, words: int, as_json: bool) -> None:
     """Print the hits as one text of at most `words` words."""
+    from perikope.search.context import no_room
+
     text = results.context(words)
     click.echo(_json({**asdict(text), "model": results.model}) if as_json else verbatim(text.text), nl=bool(text.text) or as_json)
     if text.needed:
-        click.echo(f"perikope: note: no hit fits into {words} words; the best hit alone needs {text.needed}", err=True)
+        click.echo(f"perikope: note: {no_room(words, text.needed)}", err=True)
 
 
 def show_facets(facets: Mapping[str, Mapping[str, int]], as_json: bool) -> None:

@@ -24,6 +24,7 @@ from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.formats import Source, reader
 from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
+from perikope.formats._formulas import mathml_text
 from perikope.formats._inline import Inline, Run, link_target
 from perikope.formats._source import is_running_number, language_or_nothing
 
@@ -291,6 +292,9 @@ class _HtmlReader:
         if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
             if tag in _CONTROLS:
                 self.inline.text(" ")  # a visible control separates words; a script or a hidden element does not
+            return "skip"
+        if tag == "math" or tag.endswith(":math"):
+            self.inline.text(mathml_text(element))
             return "skip"
         if tag in _MARKS:
             self.inline.open(_MARKS[tag], self.link(element))

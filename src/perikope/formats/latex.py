@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
@@ -64,7 +65,9 @@ _SYMBOLS = {
 _ACCENTS = dict(
     zip("`'^\"~=.cvuHkrdb", "\u0300\u0301\u0302\u0308\u0303\u0304\u0307\u0327\u030c\u0306\u030b\u0328\u030a\u0323\u0331", strict=True)
 )
-_RULES = frozenset(_names("hline midrule toprule bottomrule cline cmidrule specialrule Xhline endhead endfirsthead"))
+_RULES = frozenset(_names("hline midrule toprule bottomrule cline cmidrule specialrule Xhline"))
+_HEADS, _FEET = ("endfirsthead", "endhead"), ("endlastfoot", "endfoot")
+"""What ends the header and the foot of a table that goes over several pages; those of the first and last page first."""
 _TOKEN = re.compile(
     r"(?P<text>[^\\%{}$&~\n]++)"
     r"|(?P<blank>\n(?:[ \t]*\n)+[ \t]*)|(?P<line>\n[ \t]*)"
@@ -123,7 +126,32 @@ class _Capture:
 @dataclass(slots=True)
 class _Table:
     rows: list[list[str]] = field(default_factory=lambda: [[]])
+    captions: list[str] = field(default_factory=list)
     has_header: bool = False
+    parts: dict[str, tuple[list[list[str]], list[str]]] = field(default_factory=dict)
+    """Rows and captions of headers and feet, by the command that ends them."""
+
+    def end_part(self, name: str) -> None:
+        """Take the rows and captions read so far as a header or foot."""
+        self.parts.setdefault(name, (list(filter(any, self.rows)), self.captions))
+        self.rows, self.captions, self.has_header = [[]], [], False
+
+    def first(self, names: Iterable[str], number: int) -> list[Any]:
+        """The rows (0) or captions (1) of the first of several parts that has any."""
+        return next((found[number] for name in names if (found := self.parts.get(name)) and found[number]), [])
+
+    def blocks(self) -> Iterator[FileBlock]:
+        """The captions, the header and the rows. A header or foot that every page repeats is read once."""
+        rows = [*filter(any, self.rows), *self.first(_FEET, 0)]
+        header = self.first(_HEADS, 0) or (rows[:1] if self.has_header else [])
+        rows = rows[0 if self.first(_HEADS, 0) else len(header) :]
+        if not rows:
+            header, rows = [], header
+        for caption in [*self.first(_HEADS, 1), *self.captions, *self.first(_FEET, 1)]:
+            yield FileBlock("caption", caption)
+        if rows:
+            yield FileBlock("table", "\n".join(" | ".join(row) for row in header))
+            yield from (FileBlock("tr", " | ".join(row)) for row in rows)
 
 
 class _Reader:
@@ -236,7 +264,10 @@ class _Reader:
         elif capture.kind == "author":
             self.authors += [author for author in (one.strip(" ;,") for one in text.split("; ")) if author]
         elif text and capture.kind == "caption":
-            self.blocks.append(FileBlock("caption", text))
+            if self._table is not None:
+                self._table.captions.append(text)
+            else:
+                self.blocks.append(FileBlock("caption", text))
         elif text:
             self.blocks.append(FileBlock("heading", text, capture.level))
 
@@ -337,11 +368,7 @@ class _Reader:
             return
         self._row()
         self._table, self._inner_tables = None, 0
-        rows = [" | ".join(row) for row in table.rows if any(row)]
-        if rows:
-            header = rows.pop(0) if table.has_header and len(rows) > 1 else ""
-            self.blocks.append(FileBlock("table", header))
-            self.blocks += [FileBlock("tr", row) for row in rows]
+        self.blocks += table.blocks()
 
     # Commands
 
@@ -365,6 +392,9 @@ class _Reader:
             self._keys()
         elif name in ("def", "gdef", "edef", "let"):
             self._definition(name)
+        elif name in (*_HEADS, *_FEET) and self._table is not None and not self._captures and not self._inner_tables:
+            self._row()
+            self._table.end_part(name)
         elif name in _RULES and self._table is not None:
             self._rule(name)
         elif name in ("tabularnewline", "cr"):

@@ -179,7 +179,7 @@ class _MarkdownReader:
                 self.code_languages[language] = None
 
     def html(self, number: int, token: Token) -> None:
-        self.inline.text(_html_text(token.content))
+        self.inline.text(html_text(token.content))
         self.passage("html")
 
     def passage(self, tag: str) -> None:
@@ -300,7 +300,7 @@ def _title_at(tokens: Sequence[Token]) -> int:
 
     The title is the only heading of level 1, if no text comes before it.
     """
-    first = next((i for i, token in enumerate(tokens) if token.type != "html_block" or _html_text(token.content).strip()), -1)
+    first = next((i for i, token in enumerate(tokens) if token.type != "html_block" or html_text(token.content).strip()), -1)
     headings = [i for i, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h1" and token.level == 0]
     return first if headings == [first] else -3
 
@@ -368,7 +368,8 @@ class _TagStripper(HTMLParser):
             self.pieces.append(data)
 
 
-def _html_text(html: str) -> str:
+def html_text(html: str) -> str:
+    """The text of a piece of HTML, without scripts."""
     stripper = _TagStripper()
     stripper.feed(html)
     stripper.close()

@@ -79,6 +79,15 @@ class Context:
         return self.text
 
 
+def no_room(budget: int, needed: int, unit: str = "words") -> str:
+    """What to say if no hit fits into a budget.
+
+    >>> no_room(20, 31)
+    'no hit fits into 20 words; the best hit alone needs 31'
+    """
+    return f"no hit fits into {budget} {unit}; the best hit alone needs {needed}"
+
+
 def count_words(text: str) -> int:
     """The number of words in a text, separated by white space. `build_context` counts tokens in this way by default."""
     return len(text.split())

@@ -22,7 +22,7 @@ from perikope.core.names import encode, passage_name, split_name
 from perikope.core.options import Option
 from perikope.core.parameters import Range
 from perikope.core.values import Text, Whole
-from perikope.search.context import border_length, count_words
+from perikope.search.context import border_length, count_words, no_room
 from perikope.service.operations import load_operations
 
 Ask = Callable[[str, str, Mapping[str, Any]], Awaitable[Any]]
@@ -105,21 +105,21 @@ class Assistant:
         found = await self._ask(index, "search", asked)
         hits = {hit["rank"]: hit for hit in found["hits"]}
         notes = [f"Note: {note}" for note in found["notes"]]
-        context: dict[str, Any] = {"text": "", "pieces": [], "left_out": 0, "needed": 0}
-        below: list[str] = []
-        if hits:
-            left = budget
-            while left > 0:
-                context = await self._ask(index, "context", {**asked, "budget": left, "around": around})
-                below = [*_citations(context["pieces"], hits), *notes]
-                used = count_words("\n".join([context["text"], *below]))
-                if used <= budget:
-                    break
-                left -= used - budget
-        if not context["pieces"]:
-            needed = f"; the best passage needs {context['needed']} words" if context["needed"] else ""
-            context["text"] = f"No passage fits into {budget} words{needed}." if hits else "No passage matches the query."
-            below = notes
+        nothing: dict[str, Any] = {"text": "No passage matches the query.", "pieces": [], "left_out": 0, "needed": 0}
+        context, below = nothing, notes
+        left = budget if hits else 0
+        while left > 0:
+            context = await self._ask(index, "context", {**asked, "budget": left, "around": around})
+            below = [*_citations(context["pieces"], hits), *notes]
+            excess = count_words("\n".join([context["text"], *below])) - budget
+            if excess <= 0 or not context["pieces"]:
+                break
+            left -= excess
+        if hits and (left <= 0 or not context["pieces"]):
+            best = await self._ask(index, "context", {**asked, "budget": 1, "around": 0})
+            beside = count_words("\n".join([*_citation(hits[min(hits)]), *notes]))
+            text = f"{no_room(budget, best['needed'] + beside).capitalize()}. Set a larger budget, or open a passage by its name."
+            context, below = {**nothing, "text": text, "left_out": len(hits), "needed": best["needed"] + beside}, notes
         passages = [_excerpt_facts(index, piece, hits) for piece in context["pieces"]]
         facts = {"index": index, "model": found["model"], "passages": passages, "left_out": context["left_out"], "notes": found["notes"]}
         return ToolAnswer("\n".join([context["text"], *below]), facts)
@@ -312,9 +312,11 @@ def _path_at(nodes: Sequence[Mapping[str, Any]], text: Mapping[str, Any]) -> lis
 
 def _citations(pieces: Sequence[Mapping[str, Any]], hits: Mapping[int, Mapping[str, Any]]) -> list[str]:
     """One line per hit of a context that has a citation."""
-    ranks = [rank for piece in pieces for rank in piece["ranks"]]
-    return [f"Cite {passage_name(hits[rank]['document'], hits[rank]['passage'])} as: {hits[rank]['citation']}" for rank in ranks
-            if hits[rank]["citation"]]  # fmt: skip
+    return [line for piece in pieces for rank in piece["ranks"] for line in _citation(hits[rank])]
+
+
+def _citation(hit: Mapping[str, Any]) -> list[str]:
+    return [f"Cite {passage_name(hit['document'], hit['passage'])} as: {hit['citation']}"] if hit["citation"] else []
 
 
 def _excerpt_facts(index: str, piece: Mapping[str, Any], hits: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

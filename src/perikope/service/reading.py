@@ -21,7 +21,7 @@ from perikope.patents.codes import LEVELS
 from perikope.query.completion import SuggestedWord
 from perikope.query.topic import Topic
 from perikope.search.best import best_model
-from perikope.search.context import AROUND, BUDGET
+from perikope.search.context import AROUND, BUDGET, no_room
 from perikope.search.explaining import explain
 from perikope.search.facade import Index
 from perikope.search.hits import RankedDocument
@@ -189,7 +189,8 @@ def context(index: Index, given: GivenOptions) -> ContextAnswer:
     results, _ = run_search(index.snapshot, given.own.topic, given.own.recipe, None, given.search)
     checkpoint("hits")
     text = results.context(given.own.budget, around=given.own.around)
-    return ContextAnswer(text.text, text.pieces, text.tokens, text.left_out, text.needed, results.model, results.notes)
+    notes = (*results.notes, *([no_room(given.own.budget, text.needed)] if text.needed else []))
+    return ContextAnswer(text.text, text.pieces, text.tokens, text.left_out, text.needed, results.model, notes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,24 @@ def test_rows_of_tables():
     assert blocks(wide) == [("table", ""), ("tr", "Both"), ("tr", "a | b c")]
 
 
+LONG = "\\begin{longtable}{ll}\\caption{Models}\\\\ \\toprule A & B \\\\ \\midrule\\endfirsthead "
+LONG += "\\caption[]{(continued)}\\\\ \\toprule A & B \\\\ \\midrule\\endhead \\multicolumn{2}{r}{goes on} \\\\ \\endfoot "
+LONG += "\\bottomrule Sum & 3 \\\\ \\endlastfoot 1 & 2 \\\\ \\hline 3 & 4 \\\\ \\end{longtable}"
+
+
+def test_a_header_that_every_page_repeats_is_read_once():
+    rows = [("tr", "1 | 2"), ("tr", "3 | 4")]
+    assert blocks(LONG) == [("caption", "Models"), ("table", "A | B"), *rows, ("tr", "Sum | 3")]
+    body = "1 & 2 \\\\ 3 & 4 \\\\ \\end{longtable}"
+    head = "\\begin{longtable}{ll}A & B \\\\ a & b \\\\ \\hline\\endhead "
+    assert blocks(head + body) == [("table", "A | B\na | b"), *rows]
+    assert blocks(head + "Foot & \\\\ \\endfoot " + body) == [("table", "A | B\na | b"), *rows, ("tr", "Foot | ")]
+    assert blocks("\\begin{longtable}{ll}\\endfirsthead A & B \\\\ \\endhead " + body) == [("table", "A | B"), *rows]
+    assert blocks(head + "\\end{longtable}") == [("table", ""), ("tr", "A | B"), ("tr", "a | b")]
+    captions = "\\begin{longtable}{ll}\\caption{Models}\\\\ " + body
+    assert blocks(captions) == [("caption", "Models"), ("table", ""), *rows]
+
+
 def test_inline_commands_give_their_text():
     text = (
         "\\emph{a} \\textbf{b \\textit{c}} {\\bf d} \\href{http://x.org/}{e} \\hypertarget{f}{g} \\unknown[h]{i}{j}~k "

@@ -252,7 +252,31 @@ def test_word_notes_and_text_boxes_follow_their_paragraph_once():
     note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
     body = p(r("a") + f"<w:r>{shape}</w:r>" + note + r("b")) + p(r("c") + note)
     notes = f'<w:footnote w:id="2">{p("<w:r><w:footnoteRef/></w:r>" + r("a &lt; note") + note)}</w:footnote>'
-    assert texts(read_docx(docx(body, footnotes=notes))) == [("p", "ab"), ("p", "in the box"), ("p", "a < note"), ("p", "c")]
+    assert texts(read_docx(docx(body, footnotes=notes))) == [("p", "a b"), ("p", "in the box"), ("p", "a < note"), ("p", "c")]
+
+
+def test_a_note_stands_between_two_words_and_not_before_a_full_stop():
+    note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    body = p(r("Mr") + note + note + r("Cook") + note + r(", who")) + f"<w:tbl><w:tr><w:tc>{p(r('a') + note + r('b'))}</w:tc>"
+    assert [text for _, text in texts(read_docx(docx(f"{body}<w:tc>{p(r('c'))}</w:tc></w:tr></w:tbl>")))] == ["Mr Cook, who", "", "a b | c"]
+    note = "<text:note><text:note-body><text:p>x</text:p></text:note-body></text:note>"
+    assert texts(read_odt(odt(f"<text:p>Mr{note}Cook{note}.</text:p>"))) == [("p", "Mr Cook."), ("p", "x"), ("p", "x")]
+
+
+def test_word_large_initials_belong_to_their_word():
+    initial = '<w:framePr w:dropCap="drop" w:lines="3"/>'
+    body = p(r("D"), initial) + p(r("rop the seal")) + p(r("A"), initial) + p(r(" tree")) + p(r("B"), '<w:framePr w:w="3"/>')
+    assert texts(read_docx(docx(body))) == [("p", "Drop the seal"), ("p", "A tree"), ("p", "B")]
+
+
+def test_word_shapes_of_other_programs_have_text():
+    space = "http://schemas.openxmlformats.org/drawingml/2006/main"
+    shape = (
+        f'<w:drawing><a:graphic xmlns:a="{space}"><lc:x><a:sp><a:txSp><a:txBody><a:p><a:r><a:t>in it</a:t></a:r></a:p></a:txBody></a:txSp>'
+    )
+    shape += "</a:sp></lc:x>"
+    body = p(r("a") + f"<w:r>{shape}</a:graphic></w:drawing></w:r>")
+    assert texts(read_docx(docx(body.replace("lc:x", 'lc:x xmlns:lc="http://x"', 1)))) == [("p", "a"), ("p", "in it")]
 
 
 def test_word_of_the_strict_standard():

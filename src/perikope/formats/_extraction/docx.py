@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
+from perikope.formats._extraction.blocks import Extracted, FileBlock
 from perikope.formats._extraction.docx_formulas import formula_text
 from perikope.formats._extraction.drawing import DRAWING_SPACES, DRAWN, Drawings
 from perikope.formats._extraction.ooxml import OFFICE, STRICT, Parts
 from perikope.formats._extraction.package import (
     LONGEST_REPEATED,
     MOST_COLUMNS,
+    SEAM,
     Element,
-    Package,
+    TextBody,
     attribute,
     block_of,
     finished,
@@ -36,7 +37,7 @@ _SKIPPED = frozenset((
     "w:trPr", "w:tcPr", "w:sectPr", "w:sdtPr", "w:sdtEndPr", "w:fldData", "w:annotationRef", "w:footnoteRef",
     "w:endnoteRef", "w:rubyPr", "w:altChunk",
 ))  # fmt: skip
-_PUT_OFF = frozenset(("w:txbxContent", "w:tbl", *DRAWN))
+_PUT_OFF = frozenset(("w:txbxContent", "w:tbl", "a:txBody", *DRAWN))
 _LITERAL = {"w:tab": "\t", "w:ptab": "\t", "w:cr": "\n", "w:noBreakHyphen": "-"}
 _HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
 _TITLE = re.compile(r"title", re.IGNORECASE)
@@ -48,10 +49,8 @@ _BODY = 9
 
 def read_docx(data: bytes) -> Extracted:
     """The blocks of a Word document."""
-    parts = Parts(Package(data), _SPACES, "word/document.xml")
-    body = parts.package.xml(parts.main)
-    if body is None or parts.names(body) != "w:document":
-        raise Unreadable("has no text of a Word document; open it in its program and save it again")
+    parts = Parts(data, _SPACES, "word/document.xml")
+    body = parts.root("w:document", "text of a Word document")
     title, language, metadata = parts.properties()
     title, blocks = finished(title, _DocxBody(parts).read(body))
     return Extracted(blocks, title, language, metadata)
@@ -130,15 +129,14 @@ def _list(element: Element | None, parts: Parts) -> str:
     return attribute(parts.child(element, "w:numId"), "val")
 
 
-class _DocxBody:
+class _DocxBody(TextBody):
     """Turns the elements of a body into blocks."""
 
     def __init__(self, parts: Parts) -> None:
+        super().__init__()
         self._parts, self._names = parts, parts.names
         self._styles = _DocxStyles(parts)
         self._drawings = Drawings(parts, parts.main)
-        self._blocks: list[FileBlock] = []
-        self._later: list[Element] = []
         self._read_notes: set[tuple[str, str]] = set()
         self._carried = ""
         self._literal: dict[str, Callable[[Element], str]] = {
@@ -175,23 +173,27 @@ class _DocxBody:
         """The children that count."""
         return (child for child in self._parts.children(element) if self._names(child) not in _SKIPPED)
 
-    def _flush(self) -> None:
-        """Read what the last paragraph or table holds besides its own text."""
-        later, self._later = self._later, []
-        for element in later:
-            if self._names(element) == "w:tbl":
-                self._table(element)
-            elif self._names(element) in DRAWN:
-                self._blocks += self._drawings.drawn(element)
-            else:
-                self._content(element)
+    def _put_off(self, element: Element) -> None:
+        name = self._names(element)
+        if name == "w:tbl":
+            self._table(element)
+        elif name == "a:txBody":
+            self._blocks += self._drawings.paragraphs(element)
+        elif name in DRAWN:
+            self._blocks += self._drawings.drawn(element)
+        else:
+            self._content(element)
+
+    def _frame(self, cell: Element) -> None:
+        self._content(cell)
 
     def _paragraph(self, paragraph: Element) -> None:
         child = self._parts.child
         properties = child(paragraph, "w:pPr")
         text, self._carried = self._carried + self._text(paragraph), ""
-        if child(properties, "w:rPr", "w:del") is not None and self._is_followed(paragraph):
-            # The end of the paragraph is deleted, so that its text goes on in the next one.
+        is_initial = attribute(child(properties, "w:framePr"), "dropCap") in ("drop", "margin")
+        if (is_initial or child(properties, "w:rPr", "w:del") is not None) and self._is_followed(paragraph):
+            # The end of the paragraph is deleted, or it is a large initial: its text goes on in the next one.
             self._carried = text
             return
         style = attribute(child(properties, "w:pStyle"), "val")
@@ -214,13 +216,7 @@ class _DocxBody:
         following = paragraph.getnext()
         return following is not None and self._names(following) == "w:p"
 
-    def _text(self, element: Element) -> str:
-        pieces: list[str] = []
-        self._gather(element, pieces)
-        return "".join(pieces)
-
     def _gather(self, element: Element, pieces: list[str]) -> None:
-        """Add the text of an element to the pieces, and put off what is no part of its line."""
         for child in self._children(element):
             name = self._names(child)
             if name in _LITERAL:
@@ -250,14 +246,12 @@ class _DocxBody:
         if key in self._notes and key not in self._read_notes:
             self._read_notes.add(key)
             self._later.append(self._notes[key])
-        return ""
+        return SEAM
 
     def _table(self, table: Element) -> None:
         rows = list(self._inside(table, "w:tr"))
         cells = [list(self._inside(row, "w:tc")) for row in rows]
-        if sum(map(len, cells)) == 1:
-            # A table of one cell is a frame around its content.
-            self._content(next(cell for row in cells for cell in row))
+        if self._read_frame(cells):
             return
         child, headers = self._parts.child, 0
         texts: list[list[str]] = []

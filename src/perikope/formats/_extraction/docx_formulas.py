@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perikope.formats._extraction.package import Element, TagNames, attribute, closed
+from perikope.formats._extraction.package import Element, TagNames, attribute
+from perikope.formats._formulas import closed, fenced, fraction, matrix, root, scripted
 
 
 def formula_text(element: Element, names: TagNames) -> str:
@@ -31,22 +32,26 @@ def formula_text(element: Element, names: TagNames) -> str:
 def _joined(name: str, parts: dict[str, str], properties: dict[str, str], arguments: list[str]) -> str:
     """The text of one construct from the texts of its parts; empty if the parts just follow one another."""
     base, below, above = parts.get("m:e", ""), parts.get("m:sub", ""), parts.get("m:sup", "")
-    scripts = (f"_{closed(below)}" if below else "") + (f"^{closed(above)}" if above else "")
     if name == "m:f":
-        return f"{closed(parts.get('m:num', ''))}/{closed(parts.get('m:den', ''))}"
+        return fraction(parts.get("m:num", ""), parts.get("m:den", ""))
     if name in ("m:sSup", "m:sSub", "m:sSubSup"):
-        return f"{closed(base)}{scripts}"
+        return scripted(base, below, above)
+    if name == "m:sPre":
+        return scripted("", below, above) + closed(base)
     if name == "m:rad":
-        return f"{parts.get('m:deg', '')}√{closed(base)}"
+        return root(base, parts.get("m:deg", ""))
     if name == "m:nary":
-        return f"{properties.get('m:chr', '∫')}{scripts} {base}"
+        return f"{scripted(properties.get('m:chr', '∫'), below, above)} {base}"
     if name == "m:func":
         return f"{parts.get('m:fName', '')} {base}"
     if name == "m:d":
-        inner = (properties.get("m:sepChr") or "|").join(arguments)
-        return f"{properties.get('m:begChr', '(')}{inner}{properties.get('m:endChr', ')')}"
-    if name in ("m:eqArr", "m:mr", "m:m"):
-        return ("; " if name == "m:m" else " ").join(arguments)
+        separator = properties.get("m:sepChr") or "|"
+        return fenced(arguments, properties.get("m:begChr", "("), properties.get("m:endChr", ")"), separator)
+    if name == "m:m":
+        return matrix([row] for row in arguments)
+    if name in ("m:eqArr", "m:mr"):
+        return " ".join(arguments)
     if name in ("m:limLow", "m:limUpp"):
-        return f"{base}{'_' if name == 'm:limLow' else '^'}{closed(parts.get('m:lim', ''))}"
+        limit = parts.get("m:lim", "")
+        return scripted(base, below=limit) if name == "m:limLow" else scripted(base, above=limit)
     return ""

@@ -15,12 +15,13 @@ from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.package import (
     LONGEST_REPEATED,
     MOST_COLUMNS,
+    SEAM,
     Element,
     Package,
     TagNames,
+    TextBody,
     attribute,
     block_of,
-    closed,
     described,
     finished,
     kind_of,
@@ -28,6 +29,7 @@ from perikope.formats._extraction.package import (
     people,
     table_of,
 )
+from perikope.formats._formulas import mathml_text
 
 _OASIS = "urn:oasis:names:tc:opendocument:xmlns"
 _SPACES = {
@@ -41,9 +43,7 @@ _SKIPPED = frozenset((
     "text:tracked-changes", "text:table-of-content", "text:sequence-decls", "text:variable-decls",
     "text:user-field-decls", "text:dde-connection-decls", "text:note-citation", "text:script", "office:annotation",
     "office:annotation-end", "office:forms", "office:event-listeners", "svg:title", "svg:desc", "draw:image",
-    "math:annotation", "math:annotation-xml",
 ))  # fmt: skip
-_OPERATORS = {"math:mfrac": "/", "math:msup": "^", "math:msub": "_", "math:munder": "_", "math:mover": "^"}
 _PARAGRAPHS = ("text:p", "text:h", "text:list")
 _MOST_SPACES = 1000
 """The most spaces that one element may stand for."""
@@ -118,13 +118,12 @@ class _OdtStyles:
         return next((kind for style in chain if (kind := kind_of(style))), "")
 
 
-class _OdtBody:
+class _OdtBody(TextBody):
     """Turns the elements of a body into blocks."""
 
     def __init__(self, package: Package, names: TagNames, styles: _OdtStyles) -> None:
+        super().__init__()
         self._package, self._names, self._styles = package, names, styles
-        self._blocks: list[FileBlock] = []
-        self._later: list[Element] = []
 
     def read(self, body: Element) -> list[FileBlock]:
         """All blocks of a body."""
@@ -145,14 +144,14 @@ class _OdtBody:
             else:
                 self._content(child, "li" if name == "text:list-item" else kind)
 
-    def _flush(self) -> None:
-        """Read what the last paragraph or table holds besides its own text."""
-        later, self._later = self._later, []
-        for element in later:
-            if self._names(element) == "table:table":
-                self._table(element)
-            else:
-                self._content(element, "p")
+    def _put_off(self, element: Element) -> None:
+        if self._names(element) == "table:table":
+            self._table(element)
+        else:
+            self._content(element, "p")
+
+    def _frame(self, cell: Element) -> None:
+        self._content(cell, "p")
 
     def _paragraph(self, paragraph: Element, kind: str) -> None:
         text = self._text(paragraph)
@@ -163,13 +162,7 @@ class _OdtBody:
             self._blocks.append(block_of("heading", text) if meant == "title" else block_of(meant or kind, text))
         self._flush()
 
-    def _text(self, element: Element) -> str:
-        pieces: list[str] = []
-        self._gather(element, pieces)
-        return "".join(pieces)
-
     def _gather(self, element: Element, pieces: list[str]) -> None:
-        """Add the text of an element to the pieces, and put off what is no part of its line."""
         _add(element.text, pieces)
         for child in element:
             name = self._names(child)
@@ -186,6 +179,7 @@ class _OdtBody:
             pieces.append("\n")
         elif name in ("text:note-body", "draw:text-box", "table:table"):
             self._later.append(child)
+            pieces += [SEAM] if name == "text:note-body" else []
         elif name == "draw:object":
             pieces.append(self._formula(child))
         elif name == "text:ruby-text":
@@ -208,24 +202,12 @@ class _OdtBody:
             root = self._package.xml(f"{target}/content.xml")
         if root is None or self._names(root) != "math:math":
             return ""
-        return self._math(root)
-
-    def _math(self, element: Element) -> str:
-        """The text of MathML as one line: `x^2`, `(a+b)/c`, `√x`."""
-        name, parts = self._names(element), [self._math(child) for child in self._children(element)]
-        if name in _OPERATORS and len(parts) == 2:
-            return _OPERATORS[name].join(map(closed, parts))
-        if name == "math:msubsup" and len(parts) == 3:
-            return f"{closed(parts[0])}_{closed(parts[1])}^{closed(parts[2])}"
-        text = " ".join((element.text or "").split()) + "".join(parts)
-        return f"√{closed(text)}" if name == "math:msqrt" else text
+        return mathml_text(root)
 
     def _table(self, table: Element) -> None:
         rows = list(self._rows(table, False))
         cells = [[cell for cell in self._children(row) if self._names(cell) == "table:table-cell"] for row, _ in rows]
-        if sum(map(len, cells)) == 1:
-            # A table of one cell is a frame around its content.
-            self._content(next(cell for row in cells for cell in row), "p")
+        if self._read_frame(cells):
             return
         texts: list[list[str]] = []
         headers = 0

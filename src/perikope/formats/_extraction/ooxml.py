@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.package import Element, Package, TagNames, attribute, described, people
 
 OFFICE = "http://schemas.openxmlformats.org"
@@ -40,12 +41,25 @@ class Relation:
 class Parts:
     """The parts of a file."""
 
-    def __init__(self, package: Package, spaces: Mapping[str, tuple[str, ...]], default: str) -> None:
-        self.package = package
+    def __init__(self, data: bytes, spaces: Mapping[str, tuple[str, ...]], default: str) -> None:
+        """The parts of the bytes of a file; `default` is the main part if the file does not name it."""
+        self.package = Package(data)
         self.names = TagNames({**SPACES, **spaces})
         relations = {relation.type: relation.part for relation in reversed(self.relations(""))}
         self.main = relations.get("officeDocument", default)
         self._core = relations.get("core-properties", "docProps/core.xml")
+
+    def root(self, name: str, what: str) -> Element:
+        """The root of the main part, which must have this name; `what` is what the file lacks otherwise."""
+        root = self.package.xml(self.main)
+        if root is None or self.names(root) != name:
+            raise Unreadable(f"has no {what}; open it in its program and save it again")
+        return root
+
+    def extracted(self, blocks: list[FileBlock]) -> Extracted:
+        """Blocks, with what the file says about itself."""
+        title, language, metadata = self.properties()
+        return Extracted(blocks, title, language, metadata)
 
     def relations(self, part: str) -> list[Relation]:
         """What a part uses inside the file; the part with an empty name is the whole file."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,9 @@ LONGEST_REPEATED = 200
 """Characters of the longest cell that is repeated in all columns and rows that it covers; a longer one is read once."""
 MOST_COLUMNS = 64
 """The most columns that one cell may cover. Word allows 63; hostile files state millions."""
+
+SEAM = "\0"
+"""Stands in a text for a note, which is read elsewhere; no XML can hold it."""
 
 _OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENTITIES = "declares entities, as hostile files do; open it in its program and save it again"
@@ -163,6 +167,53 @@ def block_of(kind: str, text: str, level: int = 0) -> FileBlock:
     return FileBlock(kind, " ".join(text.split()) if kind == "heading" else text, level)
 
 
+def joined(pieces: Iterable[str]) -> str:
+    """The text of pieces. A note between two words separates them, since its number stands there on the page.
+
+    >>> joined(["a pump", SEAM, "drives", SEAM, "."])
+    'a pump drives.'
+    """
+    return re.sub(rf"(?<=\w){SEAM}+(?=\w)", " ", "".join(pieces)).replace(SEAM, "")
+
+
+class TextBody(ABC):
+    """Turns the elements of a body into blocks. What is no part of a line is read after its paragraph or table."""
+
+    def __init__(self) -> None:
+        self._blocks: list[FileBlock] = []
+        self._later: list[Element] = []
+
+    @abstractmethod
+    def _gather(self, element: Element, pieces: list[str]) -> None:
+        """Add the text of an element to the pieces, and put off what is no part of its line."""
+
+    @abstractmethod
+    def _put_off(self, element: Element) -> None:
+        """Read an element that was put off."""
+
+    @abstractmethod
+    def _frame(self, cell: Element) -> None:
+        """Read the content of the only cell of a table."""
+
+    def _flush(self) -> None:
+        """Read what the last paragraph or table holds besides its own text."""
+        later, self._later = self._later, []
+        for element in later:
+            self._put_off(element)
+
+    def _text(self, element: Element) -> str:
+        pieces: list[str] = []
+        self._gather(element, pieces)
+        return joined(pieces)
+
+    def _read_frame(self, cells: Sequence[Sequence[Element]]) -> bool:
+        """Read a table of one cell as a frame around its content; returns whether it is one."""
+        if sum(map(len, cells)) != 1:
+            return False
+        self._frame(next(cell for row in cells for cell in row))
+        return True
+
+
 def finished(title: str, blocks: Iterable[FileBlock]) -> tuple[str, list[FileBlock]]:
     """The title of the file, and its blocks without empty ones. Paragraphs of code are joined.
 
@@ -203,15 +254,6 @@ def table_of(rows: Sequence[Sequence[str]], headers: int) -> list[FileBlock]:
         stated = 0
     header = "\n".join(texts[:stated])
     return [FileBlock("table", header), *(FileBlock("tr", text) for text in texts[stated:])] if texts else []
-
-
-def closed(text: str) -> str:
-    """A part of a formula in brackets, unless it is one word or number.
-
-    >>> closed("a+b"), closed("12")
-    ('(a+b)', '12')
-    """
-    return text if text.isalnum() or len(text) < 2 else f"({text})"
 
 
 def people(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable
 from perikope.formats._extraction.drawing import DRAWING_SPACES, Drawings
 from perikope.formats._extraction.ooxml import OFFICE, STRICT, Parts, relation_id
-from perikope.formats._extraction.package import Element, Package, attribute, block_of
+from perikope.formats._extraction.package import Element, attribute, block_of
 
 _SPACES = {"p": (f"{OFFICE}/presentationml/2006/main", f"{STRICT}/presentationml/main"), **DRAWING_SPACES}
 _TITLES = ("title", "ctrTitle")
@@ -25,17 +25,14 @@ _LONGEST_TITLE = 120
 
 def read_pptx(data: bytes) -> Extracted:
     """The blocks of a presentation; the page of a block is the number of its slide."""
-    parts = Parts(Package(data), _SPACES, "ppt/presentation.xml")
-    root = parts.package.xml(parts.main)
-    if root is None or parts.names(root) != "p:presentation":
-        raise Unreadable("has no slides of a presentation; open it in its program and save it again")
+    parts = Parts(data, _SPACES, "ppt/presentation.xml")
+    root = parts.root("p:presentation", "slides of a presentation")
     related = {relation.id: relation.part for relation in parts.relations(parts.main)}
     listed = [related.get(relation_id(one), "") for one in parts.inside(root, "p:sldIdLst", "p:sldId")]
     blocks: list[FileBlock] = []
     for number, part in enumerate(dict.fromkeys(listed), 1):
         blocks += [replace(block, page=number, note="slide") for block in _slide(parts, part)]
-    title, language, metadata = parts.properties()
-    return Extracted(blocks, title, language, metadata)
+    return parts.extracted(blocks)
 
 
 def _slide(parts: Parts, part: str) -> list[FileBlock]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from perikope.formats._extraction.blocks import Extracted, FileBlock, Unreadable, table_blocks
 from perikope.formats._extraction.drawing import DRAWING_SPACES, Drawings
 from perikope.formats._extraction.ooxml import OFFICE, STRICT, Parts, relation_id
-from perikope.formats._extraction.package import LONGEST_REPEATED, MOST_COLUMNS, Element, Package, attribute, block_of, number
+from perikope.formats._extraction.package import LONGEST_REPEATED, MOST_COLUMNS, Element, attribute, block_of, number
 from perikope.formats._extraction.xlsx_numbers import GENERAL, NumberFormat, builtin_format, number_format
 
 _MAIN = (f"{OFFICE}/spreadsheetml/2006/main", f"{STRICT}/spreadsheetml/main")
@@ -29,10 +29,8 @@ Row = dict[int, str]
 
 def read_xlsx(data: bytes) -> Extracted:
     """The blocks of a workbook."""
-    parts = Parts(Package(data), _SPACES, "xl/workbook.xml")
-    root = parts.package.xml(parts.main)
-    if root is None or parts.names(root) != "s:workbook":
-        raise Unreadable("has no sheets of a workbook; open it in its program and save it again")
+    parts = Parts(data, _SPACES, "xl/workbook.xml")
+    root = parts.root("s:workbook", "sheets of a workbook")
     related = {relation.id: relation.part for relation in parts.relations(parts.main)}
     reader = _SheetReader(parts, attribute(parts.child(root, "s:workbookPr"), "date1904") in ("1", "true"))
     blocks: list[FileBlock] = []
@@ -43,8 +41,7 @@ def read_xlsx(data: bytes) -> Extracted:
             seen.add(part)
             found = [block for block in reader.read(part) if block.text.strip() or block.kind == "table"]
             blocks += [block_of("heading", attribute(sheet, "name"), 2), *found] if found else []
-    title, language, metadata = parts.properties()
-    return Extracted(blocks, title, language, metadata)
+    return parts.extracted(blocks)
 
 
 class _SheetReader:
