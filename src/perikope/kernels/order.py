@@ -199,3 +199,12 @@ def _roughly_ordered(scores: Floats) -> tuple[Integers32, Unsigned64]:
         order, other = other, order
         shift += _BITS
     return other, key
+
+
+def ties(scores: Floats, most: int) -> tuple[Integers, Integers]:
+    """The ties of falling scores, as `best_first` returns them, by numpy, which need not be compiled."""
+    equal = scores[1:] == scores[:-1]
+    same_as_before = np.concatenate([[False], equal])
+    tie = np.maximum.accumulate(np.where(same_as_before, 0, np.arange(scores.size)))
+    tied = np.flatnonzero((same_as_before | np.concatenate([equal, [False]])) & (tie < most))
+    return tied, tie[tied]
