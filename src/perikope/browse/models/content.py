@@ -88,7 +88,7 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
     frequencies, rarity = text.frequencies, idf(counted.units, counted.holding)
     average = np.ascontiguousarray(np.broadcast_to(np.maximum(counted.average_length, 1e-9), rarity.shape), np.float64)
     values: Floats = okapi_scores(
-        frequencies.first_entry, frequencies.term, frequencies.count, frozen(text.length), matches.weights * rarity, average, k1, b
+        frequencies.unit, frequencies.term, frequencies.count, frozen(text.length), matches.weights * rarity, average, k1, b
     )
 
     @cache
