@@ -6,12 +6,14 @@ of several segments would take as long as reading them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from perikope.browse.candidate_set import CandidateSet, TokensOfSegment, candidate_set
+from perikope.browse.candidate_set import CandidateSet, candidate_set
+from perikope.browse.listed_terms import Listed, TokensOfSegment
 from perikope.browse.structure import Units, read_elements
 from perikope.core.arrays import Array, Integers, frozen
 from perikope.core.checkpoints import checkpoint
@@ -66,10 +68,19 @@ Columns = dict[str, Array]
 """Columns of `Matches` by name, as `assemble` takes them."""
 
 
-def read_columns(
-    snapshot: Snapshot, terms: Sequence[str], numbers: Integers, units: Units, tags: Collection[str] | None
-) -> tuple[Columns, CandidateSet]:
-    """The columns of `Matches` for some documents, and the set of these documents.
+class ReadColumns(NamedTuple):
+    """What is read of some documents for a query."""
+
+    documents: CandidateSet
+    """The documents, with the columns that do not depend on the query."""
+    occurrences: Callable[[], Columns]
+    """Reads the columns of occurrences."""
+    frequencies: dict[str, Listed] | None = None
+    """The frequencies of the query's terms, by kind of units; None if they must be counted from the occurrences."""
+
+
+def read_columns(snapshot: Snapshot, terms: Sequence[str], numbers: Integers, units: Units, tags: Collection[str] | None) -> ReadColumns:
+    """Read the columns of `Matches` for some documents.
 
     `terms` are those of the query. `numbers` are those of the documents in the index, in ascending order. For `units`
     and `tags` see `join`.
@@ -77,19 +88,20 @@ def read_columns(
     if not snapshot.is_local:
         answers = [answer for _, answer in snapshot.ask_about(_columns_of_shard, numbers, terms, units, tags)]
         columns, parts = _of_shards(answers)
-        of_set = {name: values for name, values in columns.items() if name not in _OF_OCCURRENCE}
-        return columns, CandidateSet(numbers, units, tags, of_set, parts, [])
+        occurrences = {name: columns.pop(name) for name in _OF_OCCURRENCE}
+        return ReadColumns(CandidateSet(numbers, units, tags, columns, parts, []), lambda: occurrences)
     keep_freed_memory()
     found = candidate_set(snapshot, numbers, units, tags, _read_set)
-    return {**found.columns, **_occurrences(found, snapshot.numbers_of_terms(terms))}, found
+    numbers_of_terms = snapshot.numbers_of_terms(terms)
+    return ReadColumns(found, lambda: _occurrences(found, numbers_of_terms), found.frequencies(numbers_of_terms))
 
 
 def _columns_of_shard(
     snapshot: Snapshot, numbers: Integers, terms: Sequence[str], units: Units, tags: Collection[str] | None
 ) -> tuple[Columns, tuple[str, ...]]:
     """The columns of the documents of one shard, and the names of parts."""
-    columns, found = read_columns(snapshot, terms, numbers, units, tags)
-    return columns, found.parts
+    read = read_columns(snapshot, terms, numbers, units, tags)
+    return {**read.documents.columns, **read.occurrences()}, read.documents.parts
 
 
 def _of_shards(answers: Sequence[tuple[Columns, tuple[str, ...]]]) -> tuple[Columns, tuple[str, ...]]:
@@ -231,7 +243,8 @@ class _SegmentPart:
 
     def tokens(self) -> TokensOfSegment:
         """Where the tokens of the documents are."""
-        return TokensOfSegment(self.number, self.segment.columns["tokens"], *_bounds(self.segment["document.first_code"], self.documents))
+        codes = _bounds(self.segment["document.first_code"], self.documents)
+        return TokensOfSegment(self.number, len(self.segment.terms), self.segment.columns["tokens"], *codes)
 
     def lengths(self) -> Integers:
         """The length of each document in indexed tokens."""

@@ -48,7 +48,7 @@ def _without(matches: Matches, document: int, mask: TokenMask) -> Matches:
     lost, units = _lost_occurrences(matches, document, mask), _Units.of(matches, document, mask)
     kept = np.ones(matches.term_of_occurrence.size, bool)
     kept[lost] = False
-    before = np.concatenate([[0], np.cumsum(kept)])
+    occurrences = matches.occurrences().only(kept)
     position, term = (column[lost].astype(np.int64) for column in (matches.position_of_occurrence, matches.term_of_occurrence))
 
     def characters() -> Positions:
@@ -62,11 +62,7 @@ def _without(matches: Matches, document: int, mask: TokenMask) -> Matches:
         length_of_document=length_of_document,
         length_of_passage=_shorter(matches.length_of_passage, units.passage, units.removed(*units.range_of_passage)),
         title_length_of_section=_shorter(matches.title_length_of_section, units.section, units.removed(*units.range_of_title)),
-        term_of_occurrence=matches.term_of_occurrence[kept],
-        position_of_occurrence=matches.position_of_occurrence[kept],
-        first_occurrence_of_document=before[matches.first_occurrence_of_document],
-        first_occurrence_of_passage=before[matches.first_occurrence_of_passage],
-        end_occurrence_of_passage=before[matches.end_occurrence_of_passage],
+        occurrences=lambda: occurrences,
         in_documents=_less(matches.in_documents, np.full(lost.size, document), term),
         in_passages=_less(matches.in_passages, *_inside(units.passage, units.range_of_passage, position, term)),
         in_titles=_less(matches.in_titles, *_inside(units.section, units.range_of_title, position, term)),

@@ -7,7 +7,7 @@ order of their numbers in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perikope.browse.joined_columns import read_columns
+from perikope.browse.listed_terms import Listed
 from perikope.browse.structure import Structure, Units, read_structure
-from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
+from perikope.core.arrays import Array, Floats, Integers, Integers32, Mask, frozen
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates, Summand
 from perikope.index.reader import Snapshot, Statistics
@@ -60,6 +61,39 @@ class Frequencies:
             object.__setattr__(self, "_unit", frozen(owners(self.first_entry[:-1], self.first_entry[1:])))
         assert self._unit is not None
         return self._unit
+
+    @classmethod
+    def listed(cls, listed: Listed) -> Frequencies:
+        """The frequencies that were read from lists."""
+        made = cls(*listed[:3])
+        object.__setattr__(made, "_unit", frozen(listed.unit))
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """The tokens of documents that are query terms, ordered by document and position."""
+
+    term: Integers32
+    """Index of each occurrence's term in the query."""
+    position: Integers32
+    """Position of each occurrence in its document, in tokens."""
+    first_of_document: Integers
+    """Index of each document's first occurrence, and at the end the number of occurrences."""
+    first_of_passage: Integers
+    """Index of the first occurrence in each passage."""
+    end_of_passage: Integers
+    """One more than the index of the last occurrence in each passage."""
+
+    def __post_init__(self) -> None:
+        for values in (self.term, self.position, self.first_of_document, self.first_of_passage, self.end_of_passage):
+            frozen(values)
+
+    def only(self, kept: Mask) -> Occurrences:
+        """Some of the occurrences; `kept` has one flag per occurrence."""
+        before = np.concatenate([[0], np.cumsum(kept)])
+        bounds = (before[column] for column in (self.first_of_document, self.first_of_passage, self.end_of_passage))
+        return Occurrences(self.term[kept], self.position[kept], *bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +161,8 @@ class Matches:
     """One more than the last token of each passage."""
     length_of_passage: Integers
     """Length of each passage in indexed tokens."""
-    term_of_occurrence: Integers32
-    """Index of each occurrence's term in the query."""
-    position_of_occurrence: Integers32
-    """Position of each occurrence in its document, in tokens. Occurrences are ordered by document and position."""
-    first_occurrence_of_document: Integers
-    """Index of each document's first occurrence, and at the end the number of occurrences."""
-    first_occurrence_of_passage: Integers
-    """Index of the first occurrence in each passage."""
-    end_occurrence_of_passage: Integers
-    """One more than the index of the last occurrence in each passage."""
+    occurrences: Callable[[], Occurrences]
+    """Returns the occurrences. The first call may read the token streams, which models that only count do not need."""
     in_documents: Frequencies
     """Term frequencies in documents, titles included."""
     in_passages: Frequencies
@@ -202,6 +228,31 @@ class Matches:
     def passages(self) -> int:
         """The number of passages (or of elements or documents, if these are ranked) in all candidate documents."""
         return int(self.document_of_passage.size)
+
+    @property
+    def term_of_occurrence(self) -> Integers32:
+        """Index of each occurrence's term in the query."""
+        return self.occurrences().term
+
+    @property
+    def position_of_occurrence(self) -> Integers32:
+        """Position of each occurrence in its document, in tokens. Occurrences are ordered by document and position."""
+        return self.occurrences().position
+
+    @property
+    def first_occurrence_of_document(self) -> Integers:
+        """Index of each document's first occurrence, and at the end the number of occurrences."""
+        return self.occurrences().first_of_document
+
+    @property
+    def first_occurrence_of_passage(self) -> Integers:
+        """Index of the first occurrence in each passage."""
+        return self.occurrences().first_of_passage
+
+    @property
+    def end_occurrence_of_passage(self) -> Integers:
+        """One more than the index of the last occurrence in each passage."""
+        return self.occurrences().end_of_passage
 
     @property
     def first_passage_of_document(self) -> Integers:
@@ -297,20 +348,26 @@ def join(
     numbers, scores = candidates.documents[order], candidates.scores[order]
     single = query.ungrouped
     terms = snapshot.look_up(single.terms)
-    column, documents = read_columns(snapshot, single.terms, numbers, units, tags)
+    documents, read, listed = read_columns(snapshot, single.terms, numbers, units, tags)
     statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
-    text_columns = _TextColumns(**{name: column[name] for name in _fields_of(_TextColumns)})
-    matches = assemble(
+    column = documents.columns
+    occurrences = cache(lambda: _occurrences_in(column, read()))
+    of_text = _TextColumns(*(column[name] for name in _fields_of(_TextColumns)))
+    matches = _made(
         single,
         statistics,
         numbers,
         scores,
         column,
+        occurrences,
+        _counted(column, occurrences(), len(single.terms))
+        if listed is None
+        else {kind: Frequencies.listed(frequencies) for kind, frequencies in listed.items()},
         documents.parts,
         units=units,
         structure=lambda: documents.once("structure", lambda: read_structure(snapshot, numbers)),
         id_rank_of_document=lambda: documents.once("order of ids", lambda: _ranks_by_id(snapshot, numbers)),
-        characters=cache(lambda: _read_characters(snapshot, numbers, text_columns)),
+        characters=cache(lambda: _read_characters(snapshot, numbers, of_text, occurrences())),
         table=partial(read_table, folder=snapshot.folder),
         snapshot=snapshot,
         parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
@@ -337,8 +394,13 @@ def for_scores(matches: Matches, query: Query) -> Matches:
     number = {single: i for i, term in enumerate(query.terms) for single in terms_in(term)}
     has_groups = len(number) > len(query.terms)
     number_of_term = np.array([number.get(term, -1) for term in matches.query.terms], np.int32)
-    positive = number_of_term[matches.term_of_occurrence] >= 0
-    before = np.concatenate([[0], np.cumsum(positive)])
+
+    def is_positive() -> Mask:
+        return number_of_term[matches.term_of_occurrence] >= 0
+
+    def occurrences() -> Occurrences:
+        kept = matches.occurrences().only(is_positive())
+        return replace(kept, term=number_of_term[kept.term])
 
     def only(frequencies: Frequencies) -> Frequencies:
         entries = number_of_term[frequencies.term] >= 0
@@ -348,17 +410,13 @@ def for_scores(matches: Matches, query: Query) -> Matches:
 
     def characters() -> Positions:
         positions = matches.characters()
-        return Positions(positions.position_of_occurrence[positive], positions.first_of_passage, positions.last_of_passage)
+        return Positions(positions.position_of_occurrence[is_positive()], positions.first_of_passage, positions.last_of_passage)
 
     return replace(
         matches,
         query=query,
         statistics=_statistics_of(matches.statistics, number_of_term, len(query.terms)),
-        term_of_occurrence=number_of_term[matches.term_of_occurrence[positive]],
-        position_of_occurrence=matches.position_of_occurrence[positive],
-        first_occurrence_of_document=before[matches.first_occurrence_of_document],
-        first_occurrence_of_passage=before[matches.first_occurrence_of_passage],
-        end_occurrence_of_passage=before[matches.end_occurrence_of_passage],
+        occurrences=cache(occurrences),
         in_documents=only(matches.in_documents),
         in_passages=only(matches.in_passages),
         in_titles=only(matches.in_titles),
@@ -420,34 +478,61 @@ def assemble(
     """Make matches from plain columns: find and count the occurrences in each passage and title.
 
     `numbers` and `scores` have one value per document. `column` has the columns of `Matches` by name, and in addition
-    `title_first_of_section`, `title_end_of_section` and `end_occurrence_of_document`. Without a column
-    `part_of_passage`, all passages belong to the first of `parts`. `others` are other fields of `Matches` by name.
+    `title_first_of_section`, `title_end_of_section`, `term_of_occurrence`, `position_of_occurrence` and
+    `end_occurrence_of_document`. Without a column `part_of_passage`, all passages belong to the first of `parts`.
+    `others` are other fields of `Matches` by name.
     """
-    terms = len(query.terms)
-    first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
-    term, position = column["term_of_occurrence"], column["position_of_occurrence"]
-    # Columns of a join are read-only (see `CandidateSet`), so all are.
-    ranges = (frozen(column[name]) for name in ("document_of_passage", "first_token_of_passage", "end_token_of_passage"))
-    first, end = occurrences_of_ranges(position, first_occurrence, *ranges)
-    titles = frozen(column["document_of_section"]), *(frozen(column.pop(f"title_{bound}_of_section")) for bound in ("first", "end"))
-    title_occurrences = occurrences_of_ranges(position, first_occurrence, *titles)
-    for name in ("part_of_passage", "span_of_passage"):
-        column.setdefault(name, np.zeros(column["document_of_passage"].size, np.int64))
+    passages = column["document_of_passage"].size
+    column = {name: np.zeros(passages, np.int64) for name in ("part_of_passage", "span_of_passage")} | column
+    found = _occurrences_in(column, column)
+    return _made(query, statistics, numbers, scores, column, lambda: found, _counted(column, found, len(query.terms)), parts, **others)
+
+
+def _made(
+    query: Query,
+    statistics: Statistics,
+    numbers: Integers,
+    scores: Floats,
+    column: Mapping[str, Array],
+    occurrences: Callable[[], Occurrences],
+    frequencies: Mapping[str, Frequencies],
+    parts: Sequence[str],
+    **others: Any,
+) -> Matches:
+    """Matches with these columns. `frequencies` has those in documents, passages and titles."""
     return Matches(
         query=query,
         statistics=statistics,
         number_of_document=numbers,
         score_of_document=scores,
-        first_occurrence_of_document=first_occurrence,
-        first_occurrence_of_passage=first,
-        end_occurrence_of_passage=end,
-        in_documents=Frequencies(*count_terms(term, first_occurrence[:-1], first_occurrence[1:], terms)),
-        in_passages=Frequencies(*count_terms(term, first, end, terms)),
-        in_titles=Frequencies(*count_terms(term, *title_occurrences, terms)),
+        occurrences=occurrences,
+        in_documents=frequencies["documents"],
+        in_passages=frequencies["passages"],
+        in_titles=frequencies["titles"],
         parts=tuple(parts),
-        **column,  # type: ignore[arg-type]
+        **{name: values for name, values in column.items() if name in _fields_of(Matches)},  # type: ignore[arg-type]
         **others,
     )
+
+
+def _occurrences_in(column: Mapping[str, Array], found: Mapping[str, Array]) -> Occurrences:
+    """The occurrences in each document and passage, given the columns of passages and those of occurrences."""
+    first = np.concatenate([[0], found["end_occurrence_of_document"]]).astype(np.int64)
+    # Columns of a join are read-only (see `CandidateSet`), so all are.
+    ranges = (frozen(column[name]) for name in ("document_of_passage", "first_token_of_passage", "end_token_of_passage"))
+    term, position = found["term_of_occurrence"], found["position_of_occurrence"]
+    return Occurrences(term, position, first, *occurrences_of_ranges(frozen(position), frozen(first), *ranges))
+
+
+def _counted(column: Mapping[str, Array], found: Occurrences, terms: int) -> dict[str, Frequencies]:
+    """Count occurrences in documents, passages and titles."""
+    titles = (frozen(column[name]) for name in ("document_of_section", "title_first_of_section", "title_end_of_section"))
+    bounds = {
+        "documents": (frozen(found.first_of_document[:-1]), frozen(found.first_of_document[1:])),
+        "passages": (found.first_of_passage, found.end_of_passage),
+        "titles": tuple(map(frozen, occurrences_of_ranges(found.position, found.first_of_document, *titles))),
+    }
+    return {kind: Frequencies(*count_terms(found.term, *inside, terms)) for kind, inside in bounds.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,22 +545,20 @@ class _TextColumns:
     document_of_passage: Integers
     first_token_of_passage: Integers
     end_token_of_passage: Integers
-    position_of_occurrence: Integers32
-    end_occurrence_of_document: Integers
 
 
-def _read_characters(snapshot: Snapshot, numbers: Integers, columns: _TextColumns) -> Positions:
+def _read_characters(snapshot: Snapshot, numbers: Integers, columns: _TextColumns, found: Occurrences) -> Positions:
     """Positions in characters. The index does not store word offsets, so the texts are split into words again."""
-    occurrence = np.zeros(columns.position_of_occurrence.size, np.int64)
+    occurrence = np.zeros(found.position.size, np.int64)
     passages_in_all = columns.document_of_passage.size
     first, last = np.zeros(passages_in_all, np.int64), np.full(passages_in_all, -1, np.int64)
-    occurrences = [0, *columns.end_occurrence_of_document.tolist()]
+    occurrences = found.first_of_document.tolist()
     passages = np.searchsorted(columns.document_of_passage, np.arange(numbers.size + 1))
     for document, number in enumerate(numbers.tolist()):
         segment, local = snapshot.locate(number)
         starts, ends = word_spans(segment.text(local))
         inside = slice(occurrences[document], occurrences[document + 1])
-        positions = columns.position_of_occurrence[inside]
+        positions = found.position[inside]
         if starts.size != segment["document.tokens"][local] or int(positions.max(initial=-1)) >= starts.size:
             raise segment.columns.damaged(f"has a damaged text (document {local})")
         occurrence[inside] = starts[positions]

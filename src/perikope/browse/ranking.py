@@ -16,7 +16,7 @@ from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
 from perikope.core.arrays import Floats, Integers, Mask, frozen
 from perikope.kernels.elements import without_overlap
-from perikope.kernels.order import rows_of_largest
+from perikope.kernels.order import best_first, rows_of_largest, ties
 
 Unit = Literal["", "document", "section"]
 """A unit of documents; see `Presentation.one_hit_per`."""
@@ -96,14 +96,13 @@ def rank(
     if presentation != FLAT:
         rows = np.arange(values.size) if allowed is None else np.flatnonzero(allowed)
         return _present(matches, rows, values[rows], k, id_rank_of_document(), presentation, group_of_document)
-    rows = _best_rows(values, allowed, k)
     # Rows are in reading order within a document, parents first, so they are the last key.
-    order = np.argsort(-values[rows], kind="stable")
-    ordered = values[rows[order]]
-    if (ordered[1:] == ordered[:-1]).any():
-        order = np.lexsort((rows, id_rank_of_document()[matches.document_of_passage[rows]], -values[rows]))
-    rows = rows[order[:k]]
-    return Ranking(rows, values[rows])
+    rows, scores, tied, tie = _in_order(_best_rows(values, allowed, k), values, k)
+    if tied.size:
+        rank_of_id = id_rank_of_document()[matches.document_of_passage[rows[tied]]]
+        if ((rank_of_id[1:] < rank_of_id[:-1]) & (tie[1:] == tie[:-1])).any():
+            rows[tied] = rows[tied][np.lexsort((rank_of_id, tie))]
+    return Ranking(rows[:k], scores[:k])
 
 
 _FEW = 4096
@@ -126,6 +125,17 @@ def _best_rows(values: Floats, allowed: Mask | None, k: int) -> Integers:
 
 
 _EVERYTHING = frozen(np.zeros(0, bool))
+
+
+def _in_order(rows: Integers, values: Floats, k: int) -> tuple[Integers, Floats, Integers, Integers]:
+    """Rows by falling value, their values, and the ties among the first `k`, as `best_first` returns them."""
+    scores = values[rows]
+    if values.size > _FEW:
+        ordered: tuple[Integers, Floats, Integers, Integers] = best_first(rows, scores, k)
+        return ordered
+    order = np.argsort(-scores, kind="stable")
+    rows, scores = rows[order], scores[order]
+    return rows, scores, *ties(scores, k)
 
 
 def _present(

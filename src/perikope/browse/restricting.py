@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from perikope.browse.matches import Frequencies, Matches, Positions, for_scores
+from perikope.browse.matches import Frequencies, Matches, Occurrences, Positions, for_scores
 from perikope.browse.structure import Structure, read_structure
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import UsageError
@@ -25,12 +25,17 @@ def restricted(matches: Matches, documents: Integers) -> Matches:
     snapshot, numbers = matches.snapshot, matches.number_of_document[documents]
     passages = _Rows(matches.first_passage_of_document, documents)
     sections = _Rows(np.searchsorted(matches.document_of_section, np.arange(matches.documents + 1)), documents)
-    occurrences = _Rows(matches.first_occurrence_of_document, documents)
     parent = matches.parent_of_section[sections.rows]
+
+    def occurrences() -> Occurrences:
+        of_all, rows = matches.occurrences(), _Rows(matches.first_occurrence_of_document, documents)
+        moved = rows.moved_in[passages.document]
+        bounds = (column[passages.rows] + moved for column in (of_all.first_of_passage, of_all.end_of_passage))
+        return Occurrences(of_all.term[rows.rows], of_all.position[rows.rows], rows.first, *bounds)
 
     def characters() -> Positions:
         of_all = matches.characters()
-        position = of_all.position_of_occurrence[occurrences.rows]
+        position = of_all.position_of_occurrence[_Rows(matches.first_occurrence_of_document, documents).rows]
         return Positions(position, of_all.first_of_passage[passages.rows], of_all.last_of_passage[passages.rows])
 
     def structure() -> Structure:
@@ -56,11 +61,7 @@ def restricted(matches: Matches, documents: Integers) -> Matches:
         first_token_of_passage=matches.first_token_of_passage[passages.rows],
         end_token_of_passage=matches.end_token_of_passage[passages.rows],
         length_of_passage=matches.length_of_passage[passages.rows],
-        term_of_occurrence=matches.term_of_occurrence[occurrences.rows],
-        position_of_occurrence=matches.position_of_occurrence[occurrences.rows],
-        first_occurrence_of_document=occurrences.first,
-        first_occurrence_of_passage=matches.first_occurrence_of_passage[passages.rows] + occurrences.moved_in[passages.document],
-        end_occurrence_of_passage=matches.end_occurrence_of_passage[passages.rows] + occurrences.moved_in[passages.document],
+        occurrences=cache(occurrences),
         in_documents=_of_units(matches.in_documents, documents),
         in_passages=_of_units(matches.in_passages, passages.rows),
         in_titles=_of_units(matches.in_titles, sections.rows),

@@ -23,7 +23,7 @@ FIRST = (
     "experiment", "topics", "compact", "check", "backup", "split", "cluster",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
-SHORT = {"explain", "info", "locate", "search", "show"}
+SHORT = {"explain", "index", "info", "locate", "run", "search", "show"}
 """Commands that use each kernel a few times, and so do better without the import of numba."""
 _SUFFIX = "_command"
 _COMPLETING = "_PERIKOPE_COMPLETE"

@@ -21,7 +21,7 @@ from perikope.index.segments import Segment
 from perikope.kernels.accumulate import DAMAGED, FULL, SMALL, best_of_segment, best_of_small_segment
 from perikope.kernels.contributions import rare_frequencies
 from perikope.kernels.fetch_inputs import WINDOW, ContributionTables, SegmentPostings, WindowBuffers, allowed_documents
-from perikope.kernels.order import best_first
+from perikope.kernels.order import best_first, ties
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
@@ -375,18 +375,9 @@ def in_order(
     if scores.size <= _FEW:
         order = (-scores).argsort(kind="stable")
         numbers, scores = numbers[order], scores[order]
-        tied, tie = _ties(scores, documents) if len(set(scores.tolist())) < scores.size else (_NO_NUMBERS, _NO_NUMBERS)
+        tied, tie = ties(scores, documents) if len(set(scores.tolist())) < scores.size else (_NO_NUMBERS, _NO_NUMBERS)
     else:
         numbers, scores, tied, tie = best_first(numbers, scores, documents)
     if tied.size:
         numbers[tied] = numbers[tied][snapshot.by_id(numbers[tied], tie)]
     return Candidates(numbers[:documents], scores[:documents], parts_of_score)
-
-
-def _ties(scores: Floats, most: int) -> tuple[Integers, Integers]:
-    """The indexes of scores that equal a neighbour, and the first index of each one's tie, as `best_first` does."""
-    equal = scores[1:] == scores[:-1]
-    same_as_before = np.concatenate([[False], equal])
-    tie = np.maximum.accumulate(np.where(same_as_before, 0, np.arange(scores.size)))
-    tied = np.flatnonzero((same_as_before | np.concatenate([equal, [False]])) & (tie < most))
-    return tied, tie[tied]

@@ -50,28 +50,32 @@ class _StoredKernel(_Deferred):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function, "kernel")
-        self._loaded: dict[str, Callable[..., Any]] = {}
+        self._of_signature: dict[str, Callable[..., Any]] = {}
+        self._loaded: dict[object, Callable[..., Any]] = {}
+        """The same functions by `jit_stored.key_of` arguments."""
 
     def __call__(self, *arguments: Any) -> Any:
         if self.compiled is None:
-            stored = self._stored(arguments)
+            stored = self._loaded.get(jit_stored.key_of(arguments)) or self._stored(arguments)
             if stored is not None:
                 return stored(*arguments)
             _use_numba()
         return self.compiled(*arguments)
 
     def _stored(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """The stored kernel for these arguments; None if there is none."""
         signature = jit_stored.signature_of(arguments)
         folder = kernel_folder(self._function.__module__.rpartition(".")[2])
         if signature is None or folder is None:
             return None
-        if signature not in self._loaded:
-            with _LOCK:
-                loaded = self._loaded.get(signature) or jit_stored.load(folder, self._function.__name__, signature)
-            if loaded is None:
-                return None
-            self._loaded[signature] = loaded
-        return self._loaded[signature]
+        with _LOCK:
+            if signature not in self._of_signature:
+                loaded = jit_stored.load(folder, self._function.__name__, signature)
+                if loaded is None:
+                    return None
+                self._of_signature[signature] = loaded
+            self._loaded[jit_stored.key_of(arguments)] = self._of_signature[signature]
+        return self._of_signature[signature]
 
 
 def _use_numba() -> None:

@@ -67,6 +67,27 @@ def signature_of(arguments: Iterable[object]) -> str | None:
     return ",".join(names)
 
 
+def key_of(arguments: Iterable[Any]) -> object:
+    """A key that only arguments of the same types have in common. It takes a tenth of the time of `signature_of`.
+
+    Arguments of one type may have several keys. Integers without a type in a signature have no key in common with
+    others.
+    """
+    key: list[object] = []
+    for value in arguments:
+        kind = type(value)
+        if kind is np.ndarray:
+            key += value.dtype, value.ndim, value.flags.num
+        elif kind is int:
+            key.append(kind if -(1 << 63) <= value < 1 << 63 else value)
+        elif isinstance(value, tuple):
+            key += kind, len(value), key_of(value)
+        else:
+            # Types of numpy's scalars have one dtype each; arrays of other classes are told apart by their type names.
+            key.append(_type_of(value))
+    return tuple(key)
+
+
 def _type_of(value: Any) -> str | None:
     kind = type(value)
     if kind is np.ndarray or kind is np.memmap:

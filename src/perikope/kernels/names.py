@@ -149,6 +149,7 @@ def write_lines(head: Bytes, names: Bytes, ends: Integers, scores: Floats32, tai
     to = 0
     first = 0
     certain = True
+    exponent = 0
     for i in range(ends.size):
         for j in range(head.size):
             text[to + j] = head[j]
@@ -160,7 +161,9 @@ def write_lines(head: Bytes, names: Bytes, ends: Integers, scores: Floats32, tai
         text[to] = SPACE
         to = _write_integer(text, to + 1, i + 1)
         text[to] = SPACE
-        end = _write_score(text, to + 1, np.float64(scores[i]))
+        score = np.float64(scores[i])
+        exponent = _exponent(abs(score), exponent)
+        end = _write_score(text, to + 1, score, exponent)
         certain &= end > to
         to = max(end, to)
         for j in range(tail.size):
@@ -170,7 +173,19 @@ def write_lines(head: Bytes, names: Bytes, ends: Integers, scores: Floats32, tai
 
 
 @inner
-def _write_score(text: Bytes, at: int, score: float) -> int:
+def _exponent(score: float, guess: int) -> int:
+    """The exponent of the first of nine digits of a score. The score before usually has the same: the `guess`."""
+    if score == 0 or _POWERS[_DIGITS - 1] <= _scaled(score, guess) < _POWERS[_DIGITS]:
+        return guess
+    exponent = math.floor(math.log10(score))
+    scaled = _scaled(score, exponent)
+    if scaled < _POWERS[_DIGITS - 1]:  # the logarithm was rounded up
+        return exponent - 1
+    return exponent + 1 if scaled >= _POWERS[_DIGITS] else exponent
+
+
+@inner
+def _write_score(text: Bytes, at: int, score: float, exponent: int) -> int:
     """Write a float32 with nine significant digits. Returns the offset after it, or -1 if its rounding is doubtful."""
     if score < 0 or (score == 0 and math.copysign(1.0, score) < 0):
         text[at] = MINUS
@@ -179,14 +194,7 @@ def _write_score(text: Bytes, at: int, score: float) -> int:
     if score == 0:
         text[at] = ZERO
         return at + 1
-    exponent = math.floor(math.log10(score))
     scaled = _scaled(score, exponent)
-    if scaled < _POWERS[_DIGITS - 1]:  # the logarithm was rounded up
-        exponent -= 1
-        scaled = _scaled(score, exponent)
-    elif scaled >= _POWERS[_DIGITS]:
-        exponent += 1
-        scaled = _scaled(score, exponent)
     power = _DIGITS - 1 - exponent
     if (power < 0 or power > _EXACT) and abs(scaled - math.floor(scaled) - 0.5) < _DOUBTFUL:
         return -1

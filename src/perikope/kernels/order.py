@@ -60,37 +60,52 @@ def _falling(bits: Unsigned64) -> Integers32:
     return order
 
 
+_BUCKETS = 2048
+"""Numbers are counted in so many equal parts of their range."""
+
+
 @kernel
 def rows_of_largest(value: Floats, allowed: Mask, most: int) -> Integers:
     """The rows of the `most` largest values, and of all values that equal the smallest of them, in ascending order.
 
     `allowed` has one flag per row; rows whose flag is false are left out. If it is empty, all rows are allowed. `most`
-    must be above 0. Values that may be among the largest are collected, and the smaller half of them is dropped
-    whenever there are twice as many as wanted. So most values are compared once, with the bound so far.
+    must be above 0. Values are counted in equal parts of their range, and only those in the part with the smallest of
+    the largest are compared with each other. No loop over all rows has a branch that depends on the values.
     """
     everything = allowed.size == 0
-    largest = np.empty(min(2 * most, value.size + 1), np.float64)
+    low, high = np.inf, -np.inf
+    for row in range(value.size):
+        low, high = min(low, value[row]), max(high, value[row])
+    # A part is a truncated product, so it never falls where the value rises. Not if a value is infinite or no number.
+    scale = (_BUCKETS - 1) / (high - low) if 0 < high - low < np.inf and (high - low) * 1e-300 > 0 else 0.0
+    counts = np.zeros(_BUCKETS, np.int64)
+    for row in range(value.size):
+        counts[_bucket(value[row], low, scale)] += (everything or allowed[row]) & (value[row] == value[row])
+    bucket, above = _BUCKETS - 1, np.int64(0)
+    while bucket > 0 and above + counts[bucket] < most:
+        above += counts[bucket]
+        bucket -= 1
+    inside = np.empty(counts[bucket] + 1, np.float64)
     count = 0
-    least = -np.inf
     for row in range(value.size):
-        if value[row] > least and (everything or allowed[row]):
-            largest[count] = value[row]
-            count += 1
-            if count == 2 * most:
-                least = _put_largest_first(largest, count, most)
-                count = most
-    if count >= most:
-        least = _put_largest_first(largest, count, most)
-    found = 0
-    for row in range(value.size):
-        found += value[row] >= least and (everything or allowed[row])
-    rows = np.empty(found, np.int64)
+        inside[count] = value[row]
+        count += (_bucket(value[row], low, scale) == bucket) & (everything or allowed[row]) & (value[row] == value[row])
+    least = _put_largest_first(inside, count, most - above) if above + count >= most else -np.inf
+    rows = np.empty(above + count + 1, np.int64)
     at = 0
     for row in range(value.size):
-        if value[row] >= least and (everything or allowed[row]):
-            rows[at] = row
-            at += 1
-    return rows
+        rows[at] = row
+        at += (value[row] >= least) & (everything or allowed[row])
+    return rows[:at].copy()
+
+
+@inner
+def _bucket(value: float, low: float, scale: float) -> int:
+    """The part of the range in which a value is. If the scale is 0, all values are in part 0, as is what is no number."""
+    if scale == 0:
+        return 0
+    part = (value - low) * scale
+    return np.int64(part) if part < _BUCKETS - 1 else _BUCKETS - 1 if part >= _BUCKETS - 1 else 0  # type: ignore[return-value]
 
 
 @inner
@@ -199,3 +214,12 @@ def _roughly_ordered(scores: Floats) -> tuple[Integers32, Unsigned64]:
         order, other = other, order
         shift += _BITS
     return other, key
+
+
+def ties(scores: Floats, most: int) -> tuple[Integers, Integers]:
+    """The ties of falling scores, as `best_first` returns them, by numpy, which need not be compiled."""
+    equal = scores[1:] == scores[:-1]
+    same_as_before = np.concatenate([[False], equal])
+    tie = np.maximum.accumulate(np.where(same_as_before, 0, np.arange(scores.size)))
+    tied = np.flatnonzero((same_as_before | np.concatenate([equal, [False]])) & (tie < most))
+    return tied, tie[tied]

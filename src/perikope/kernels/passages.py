@@ -1,10 +1,10 @@
-"""Likelihoods of passages, sums over their neighbours, and sums over documents."""
+"""Scores of passages from the frequencies of terms, sums over their neighbours, and sums over documents."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from perikope.core.arrays import Floats, Integers
+from perikope.core.arrays import Floats, Integers, Integers32
 from perikope.kernels.jit import kernel
 
 
@@ -26,6 +26,30 @@ def likelihoods(first_entry: Integers, contribution: Floats, length: Integers, m
             for entry in range(first_entry[text], first_entry[text + 1]):
                 total += contribution[entry]
             values[text] = np.exp(smoothed + total) / (length[text] + mu)
+    return values
+
+
+@kernel
+def okapi_scores(
+    unit: Integers, term: Integers32, count: Integers32, length: Integers, weight: Floats, average: Floats, k1: float, b: float
+) -> Floats:
+    """For each text, `Σ_t weight(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l / average(t)))`, in the order of its entries.
+
+    Each entry has the index of a text (`unit`), the number of a term, and its frequency tf in the text. `length` has
+    the length l of each text. The operations are those of `fetch.weighting.bm25`, in their order, so every digit is the
+    same. The loop is over entries, not over texts, since it cannot be predicted how many a text has.
+    """
+    values, rest = np.zeros(length.size), np.empty(length.size)
+    is_one = True
+    for t in range(average.size):
+        is_one &= average[t] == average[0]
+    if is_one and average.size:
+        for text in range(length.size):
+            rest[text] = k1 * (1 - b + b * length[text] / average[0])
+    for entry in range(unit.size):
+        text, t, tf = np.uintp(unit[entry]), np.uintp(term[entry]), np.float64(count[entry])
+        by_length = rest[text] if is_one else k1 * (1 - b + b * length[text] / average[t])
+        values[text] += weight[t] * (tf * (k1 + 1) / (tf + by_length))
     return values
 
 

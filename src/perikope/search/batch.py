@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from perikope.browse.candidate_set import expect_searches
 from perikope.browse.models import parse_model
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
@@ -277,6 +278,7 @@ def search_topics(
     if not document_ranking:
         topics = list(topics)
         expect_names(index.snapshot, chosen.k * len(topics))
+        expect_searches(index.snapshot, len(topics))
     in_common = (*((best.note,) if best is not None and best.note else ()), *_notes_in_common(index.snapshot, chosen))
     if on_note is not None:
         for note in in_common:

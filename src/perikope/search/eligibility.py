@@ -93,7 +93,7 @@ class Eligibility:
         """
         unmatched = model.unmatched if model is not None else ""
         eligible = matching(matches, allowed) if unmatched == "no term" else allowed
-        if not matches.term_of_occurrence.size:
+        if not matches.in_documents.term.size:
             score, eligible = by_documents(matches, score, eligible)
         if unmatched != "score 0" or self.keep_unmatched:
             return score, eligible

@@ -40,7 +40,10 @@ def _names_one_by_one(snapshot: Snapshot, matches: Matches, rows: Integers) -> l
 def _places(matches: Matches, rows: Integers) -> tuple[Integers, Integers, Integers]:
     """The document, the span and the number in the document, from 0, of each row of the matches."""
     candidates = matches.document_of_passage[rows]
-    number = rows - matches.document_of_passage.searchsorted(candidates)
+    if rows.size > matches.documents:
+        number = rows - matches.first_passage_of_document[candidates]
+    else:
+        number = rows - matches.document_of_passage.searchsorted(candidates)
     return matches.number_of_document[candidates], matches.span_of_passage[rows], number
 
 

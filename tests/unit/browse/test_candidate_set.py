@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from perikope.browse import candidate_set
-from perikope.browse.matches import Matches, join
+from perikope.browse.matches import Matches, Occurrences, join
 from perikope.fetch import Candidates
 from perikope.query.terms import Query
 from perikope.search.facade import Index
@@ -32,13 +32,15 @@ def matches_of(index, word, documents, units="passages"):
 
 
 def equal(one, other):
-    for field in fields(Matches):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+    arrays = [(name, getattr(one, name), getattr(other, name)) for name in (field.name for field in fields(Matches))]
+    arrays += [(field.name, *(getattr(matches.occurrences(), field.name) for matches in (one, other))) for field in fields(Occurrences)]
+    for name, a, b in arrays:
         if isinstance(a, np.ndarray):
-            assert np.array_equal(a, b), field.name
+            assert np.array_equal(a, b), name
+            assert a.dtype == b.dtype, name
     for frequencies in ("in_documents", "in_passages", "in_titles"):
         a, b = getattr(one, frequencies), getattr(other, frequencies)
-        assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("first_entry", "term", "count"))
+        assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("first_entry", "term", "count", "unit"))
     assert np.array_equal(one.id_rank_of_document(), other.id_rank_of_document())
     assert np.array_equal(one.structure().parent_of_span, other.structure().parent_of_span)
     assert np.array_equal(one.characters().position_of_occurrence, other.characters().position_of_occurrence)
@@ -51,6 +53,31 @@ def test_shared_columns_are_those_read_anew(index, units):
         shared = matches_of(index, word, documents, units)
         alone = matches_of(Index.open(index.snapshot.folder), word, documents, units)
         equal(shared, alone)
+
+
+@pytest.mark.parametrize("words", [["pump"], ["valv", "pump"], ["rotor", "missing", "0", "pump"]])
+def test_frequencies_from_lists_are_those_of_the_tokens(index, monkeypatch, words):
+    monkeypatch.setattr(candidate_set, "_MANY", 1)
+    query = Query(" ".join(words), tuple(f"en:{word}" for word in words), (1.0,) * len(words))
+    candidates = Candidates(np.array([1, 3, 7, 11]), np.zeros(4))
+    for _ in range(4):
+        listed = join(index.snapshot, query, candidates)
+    assert "listed terms" in index.snapshot.derived["candidates"]._derived
+    equal(listed, join(Index.open(index.snapshot.folder).snapshot, query, candidates))
+
+
+def test_lists_are_made_for_many_expected_searches_and_few_tokens(index, monkeypatch):
+    def listed():
+        for _ in range(3):
+            matches_of(index, "pump", [0, 1])
+        return "listed terms" in index.snapshot.derived["candidates"]._derived
+
+    assert not listed()
+    for most, expected in ((1, False), (1 << 20, True)):
+        index.snapshot.derived.clear()
+        candidate_set.expect_searches(index.snapshot, candidate_set._MANY)
+        monkeypatch.setattr(candidate_set, "MOST_TOKENS", most)
+        assert listed() == expected
 
 
 def test_a_set_is_kept_when_it_is_asked_for_again(index):

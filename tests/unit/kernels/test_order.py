@@ -27,6 +27,15 @@ def test_rows_of_largest(rows, restricted, most):
     assert rows_of_largest(values, allowed if restricted else allowed[:0], most).tolist() == [i for i in kept if values[i] >= least]
 
 
+@given(seed=st.integers(0, 2**32), most=st.integers(1, 6000), digits=st.integers(0, 9), power=st.sampled_from([-300, -5, 1, 150]))
+def test_rows_of_largest_of_many(seed, most, digits, power):
+    chance = np.random.default_rng(seed)
+    values, allowed = np.round(chance.normal(size=5000), digits) * 10.0**power, chance.random(5000) < 0.7
+    kept = np.flatnonzero(allowed)
+    least = np.sort(values[kept])[-most] if kept.size >= most else -np.inf
+    assert rows_of_largest(values, allowed, most).tolist() == kept[values[kept] >= least].tolist()
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

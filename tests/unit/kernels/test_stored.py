@@ -54,6 +54,15 @@ def test_values_and_types_of_numba_have_the_same_name(value):
     assert name == jit_numba._names((numba.typeof(value),))
 
 
+def test_equal_keys_are_those_of_equal_names():
+    name_of_key = {}
+    for values in ((value,) for value in (*KNOWN, *UNKNOWN)):
+        name = jit_stored.signature_of(values)
+        assert name_of_key.setdefault(jit_stored.key_of(values), name) == name
+    assert jit_stored.key_of((5, NUMBERS)) == jit_stored.key_of((6, NUMBERS.copy()))
+    assert jit_stored.key_of(((5, 6), 7)) != jit_stored.key_of((5, (6, 7)))
+
+
 def test_values_that_numba_distinguishes_have_different_names():
     kinds = {numba.typeof(value): jit_stored.signature_of((value,)) for value in KNOWN}
     assert len(set(kinds.values())) == len(kinds)

@@ -16,11 +16,11 @@ import numpy as np
 from perikope.browse.bounds import HeldTerms
 from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.signals import Column, Node, Origin, Origins, fact, sum_over_terms
-from perikope.core.arrays import Array, Floats, Integers
+from perikope.core.arrays import Array, Floats, Integers, frozen
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import bm25, idf
 from perikope.index.reader import CountOrCounts, of_terms
-from perikope.kernels.passages import likelihoods
+from perikope.kernels.passages import likelihoods, okapi_scores
 
 Unit = Literal["passage", "passage with titles", "document"]
 """The kind of text that is scored."""
@@ -85,15 +85,24 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
     with the average document, and 0.32 with the average passage and the same idf.
     """
     text, counted = _texts(matches, unit), background(matches, statistics)
-    frequencies = text.frequencies
-    factors = {
-        "weight in the query": matches.weights[frequencies.term],
-        f"idf over {statistics}": idf(counted.units, counted.holding)[frequencies.term],
-        "frequency by length": bm25(
-            frequencies.count, text.length[frequencies.unit], of_terms(counted.average_length, frequencies.term), k1, b
-        ),
-    }
-    return text.known(sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors, text.origins))
+    frequencies, rarity = text.frequencies, idf(counted.units, counted.holding)
+    average = np.ascontiguousarray(np.broadcast_to(np.maximum(counted.average_length, 1e-9), rarity.shape), np.float64)
+    values: Floats = okapi_scores(
+        frequencies.unit, frequencies.term, frequencies.count, frozen(text.length), matches.weights * rarity, average, k1, b
+    )
+
+    @cache
+    def by_formula() -> Column:
+        factors = {
+            "weight in the query": matches.weights[frequencies.term],
+            f"idf over {statistics}": rarity[frequencies.term],
+            "frequency by length": bm25(
+                frequencies.count, text.length[frequencies.unit], of_terms(counted.average_length, frequencies.term), k1, b
+            ),
+        }
+        return sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors, text.origins)
+
+    return text.known(Column(f"BM25 of the {unit}", values, lambda row: by_formula().explain(row)))
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:

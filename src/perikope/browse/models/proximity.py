@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from perikope.browse.matches import Frequencies, Matches
+from perikope.browse.matches import Frequencies, Matches, Occurrences
 from perikope.browse.models import Need, Signals, model, needs_titles
 from perikope.browse.models._influence import LABEL, explain
 from perikope.browse.satisfaction import BooleanEvaluator
 from perikope.browse.signals import Column
 from perikope.browse.tags import KIND, LARGEST, is_weight, tag_table
-from perikope.core.arrays import Array, Floats, Integers, Mask
+from perikope.core.arrays import Array, Floats, Integers, Mask, frozen
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, write
 from perikope.core.parameters import Grid, Nested, Range
@@ -403,18 +403,15 @@ def _by_element(influence: Influence) -> tuple[Matches, Integers]:
     passages, holder = passages[known][by_holder], holder[known][by_holder]
     document = np.searchsorted(elements, holder)
     ranges = structure.first_token_of_span[passages], structure.end_token_of_span[passages]
-    inside = occurrences_of_ranges(position, first_occurrence, document, *ranges)
+    inside = occurrences_of_ranges(*map(frozen, (position, first_occurrence, document, *ranges)))
+    occurrences = Occurrences(term, position, first_occurrence, *inside)
     view = replace(
         matches,
         number_of_document=elements,
-        term_of_occurrence=term,
-        position_of_occurrence=position,
-        first_occurrence_of_document=first_occurrence,
+        occurrences=lambda: occurrences,
         document_of_passage=document,
         first_token_of_passage=ranges[0],
         end_token_of_passage=ranges[1],
-        first_occurrence_of_passage=inside[0],
-        end_occurrence_of_passage=inside[1],
         in_passages=Frequencies(*count_terms(term, *inside, len(matches.query.terms))),
     )
     return view, order
