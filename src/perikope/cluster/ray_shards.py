@@ -7,6 +7,7 @@ answer meanwhile. A question without an answer at the deadline is an error that 
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import deque
@@ -19,13 +20,12 @@ import numpy as np
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from perikope.cluster.missing import DEADLINE, MissingShards
 from perikope.cluster.shard import Message, ShardSnapshot
 from perikope.core.arrays import Array
-from perikope.core.errors import PerikopeError
+from perikope.core.errors import PerikopeError, ShardError
 from perikope.index.manifest import Manifest
 
-DEADLINE = 30.0
-"""Seconds until a question without an answer is an error."""
 _KEPT_GENERATIONS = 2
 """The number of generations that a replica keeps open: searches that run during a commit finish on the old one."""
 _FIRST_DELAY, _LEAST_DELAY = 0.25, 0.005
@@ -36,10 +36,6 @@ _ENOUGH = 32
 """From this number of answers on, the delay is measured."""
 _PAUSE = 1.0
 """Seconds for which a replica that has failed is not asked if there is another one."""
-
-
-class ShardError(PerikopeError):
-    """A shard of a cluster gave no answer."""
 
 
 class ShardReplica:
@@ -118,16 +114,30 @@ class RayShards:
 
     def __init__(self, manifest: Manifest, replicas: Sequence[Sequence[Any]], *, deadline: float = DEADLINE) -> None:
         self._manifest, self.deadline = manifest, deadline
-        self._generation = f"{manifest.generation}-{manifest.fingerprint}"
+        self._generation = _generation_of(manifest)
         self._replicas = [[_Replica(actor) for actor in actors] for actors in replicas]
         self._lock = threading.Lock()
         self._times: deque[float] = deque(maxlen=_MEASURED)
         self._late: dict[Any, _Replica] = {}
+        self._probes: dict[int, list[Any]] = {}
+        self.missing = MissingShards(self._has_answered)
         self.figures = Figures()
 
     def at(self, manifest: Manifest) -> RayShards:
-        """The same shards at another generation, which replicas open when they are first asked about it."""
-        return RayShards(manifest, [[replica.actor for replica in replicas] for replicas in self._replicas], deadline=self.deadline)
+        """The same shards at another generation, which replicas open when they are first asked about it.
+
+        Both share what is known of the replicas, and what was counted.
+        """
+        other = copy.copy(self)
+        other._manifest, other._generation = manifest, _generation_of(manifest)
+        return other
+
+    def _has_answered(self, shard: int) -> bool:
+        """Whether a replica of a shard has answered since the last call, which asked all of them whether they live."""
+        asked = self._probes.get(shard, [])
+        answered = ray.wait(asked, num_returns=len(asked), timeout=0)[0] if asked else []
+        self._probes[shard] = [replica.actor.answer.remote("", None) for replica in self._replicas[shard]]
+        return any(_is_answer(reference) for reference in answered)
 
     @property
     def delay(self) -> float:
@@ -246,7 +256,21 @@ class RayShards:
             self._leave(question)
         shards = sorted({question.shard for question in open.values()})
         named = f"shard {shards[0]} has" if len(shards) == 1 else f"shards {', '.join(map(str, shards))} have"
-        raise ShardError(f"{named} not answered within {self.deadline:g} s; the answer would be incomplete")
+        raise ShardError(f"{named} not answered within {self.deadline:g} s; the answer would be incomplete", shards)
+
+
+def _generation_of(manifest: Manifest) -> str:
+    """What identifies a generation in questions."""
+    return f"{manifest.generation}-{manifest.fingerprint}"
+
+
+def _is_answer(reference: Any) -> bool:
+    """Whether a reference that is ready holds an answer, and no failure of a replica."""
+    try:
+        ray.get(reference)
+    except RayError:
+        return False
+    return True
 
 
 def writable(answer: Any) -> Any:

@@ -16,6 +16,7 @@ from perikope.page import page_files
 from perikope.server.cache import JSON_TYPE, Answer, AnswerCache
 from perikope.server.frames import Message
 from perikope.server.gate import Gate
+from perikope.server.handler import MISSING
 from perikope.server.incoming import BodyBudget, ClientGone, IncomingRequest, Receive, Scope
 from perikope.server.logs import Log, incident_of
 from perikope.server.metrics import TYPE as METRICS_TYPE
@@ -164,7 +165,7 @@ class App:
         answer = _from_message((facts, content))
         self.metrics.cached.labels("no").inc()
         self.metrics.observe_answer(facts, str(facts.get("model", "")))
-        if answer.status == 200 and self.settings.cache:
+        if answer.status == 200 and self.settings.cache and MISSING not in facts:
             self.cache.put(key, Answer(answer.status, answer.body, headers=answer.headers, cached=True))
             self.metrics.cache_bytes.set(self.cache.bytes)
         return answer
@@ -284,7 +285,7 @@ class App:
             facts["cached"] = True
         if incident := answer.facts.get("incident"):
             self.log.incident(incident)
-        for name in ("commit", "model", "waited", "stages"):
+        for name in ("commit", "model", MISSING, "waited", "stages"):
             if answer.facts.get(name):
                 facts[name] = answer.facts[name]
         asked = {"path": request.path, "query": request.query[:LOGGED]}
@@ -299,6 +300,8 @@ def _from_message(message: Message) -> Answer:
     headers = dict(facts.get("headers") or {})
     if "commit" in facts:
         headers["perikope-generation"] = str(facts["commit"])
+    if facts.get(MISSING):
+        headers["perikope-missing-shards"] = ",".join(map(str, facts[MISSING]))
     return Answer(status, content, JSON_TYPE if status == 200 else PROBLEM_TYPE, headers, facts)
 
 

@@ -23,7 +23,17 @@ import orjson
 
 from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
-from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError, UnreadableQuery
+from perikope.core.errors import (
+    IndexFormatError,
+    InputError,
+    LockedError,
+    MissingExtra,
+    NotFound,
+    PerikopeError,
+    ShardError,
+    UnreadableQuery,
+)
+from perikope.index.reader import Snapshot
 from perikope.search.facade import Index
 from perikope.search.options import OPTIONS
 from perikope.search.recipes import load_recipe
@@ -31,6 +41,7 @@ from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
 from perikope.server.problems import Refusal
 from perikope.server.served import DAMAGED
+from perikope.service.answers import PartialAnswer
 from perikope.service.operations import GivenOptions, Operation, load_operations
 from perikope.service.originals import originals_in
 from perikope.service.requests import naming_options, read_body, read_query_string
@@ -44,6 +55,8 @@ PING = "ping"
 """What a process is asked to find out whether it lives."""
 COMMAND = "command line"
 """The operation that runs a command of the user of the server; no HTTP request can ask for it."""
+MISSING = "missing_shards"
+"""The key under which a process says which shards of a cluster an answer lacks."""
 PREPARED = "prepared"
 """What a message says that comes before the answer to a change: the change is ready, and its commit begins."""
 
@@ -92,6 +105,11 @@ class RequestLimits:
             raise Refusal(400, f"a batch has at most {self.batch} queries on this server; divide it")
         if asked * queries > self.k:
             raise Refusal(400, f"a batch has at most {self.k} results on this server, not {asked} for each of {queries} queries; divide it")
+
+
+def can_be_partial(operation: Operation) -> bool:
+    """Whether an answer of the operation can say that it lacks shards of a cluster."""
+    return isinstance(operation.answer, type) and issubclass(operation.answer, PartialAnswer)
 
 
 RunCommand = Callable[[Index, Sequence[str], Sequence[bool], int], dict[str, Any]]
@@ -143,7 +161,7 @@ class Handler:
             self.limits.check(operation, given)
             with watched(stages.begin), originals_in(self.originals.get(meta["index"], "")):
                 stages.begin("open")
-                index, answer = self._run(operation, given, meta)
+                snapshot, answer = self._run(operation, given, meta)
                 stages.begin("write")
             content = encode(answer)
             with contextlib.suppress(DeadlineExceeded):
@@ -151,20 +169,30 @@ class Handler:
             facts = {
                 "status": 200,
                 "stages": stages.seconds,
-                "commit": index.snapshot.manifest.generation,
+                "commit": snapshot.manifest.generation,
                 "model": getattr(answer, "model", ""),
             }
+            if snapshot.missing_shards:
+                facts[MISSING] = list(snapshot.missing_shards)
             return facts, content
         except Exception as error:
             return refused(error, self.folders, stages.seconds)
 
-    def _run(self, operation: Operation, given: GivenOptions, meta: Mapping[str, Any]) -> tuple[Index, Any]:
-        """The index of a request, and the answer. A damaged index is opened anew once: its files may be repaired."""
+    def _run(self, operation: Operation, given: GivenOptions, meta: Mapping[str, Any]) -> tuple[Snapshot, Any]:
+        """What was searched, and the answer. A damaged index is opened anew once: its files may be repaired.
+
+        Shards of a cluster may be left out, if it was opened so and the answer can say it.
+        """
+
+        def run(index: Index) -> tuple[Snapshot, Any]:
+            answer = operation.run(index, given)
+            return index.snapshot, answer
+
         for is_last in (False, True):
             try:
                 index = self.index(meta["index"], meta["generation"])
                 with naming_options(given):
-                    return index, operation.run(index, given)
+                    return index.ask_answering(run) if can_be_partial(operation) else run(index)
             except IndexFormatError:
                 self._open.pop(meta["index"], None)
                 if is_last:
@@ -228,6 +256,8 @@ def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) ->
         return Refusal(409, "another program is writing to the index; try again later", {"Retry-After": "1"})
     if isinstance(error, MissingExtra):
         return Refusal(400, "the server lacks a package that this request needs; choose another model, or tell the operator")
+    if isinstance(error, ShardError):
+        return Refusal(503, str(error), {"Retry-After": "2"})
     if isinstance(error, PerikopeError) and not incident:
         # The file of an error is one of the server, since requests cannot name files.
         message = error.reason if isinstance(error, InputError) else str(error)
