@@ -12,6 +12,8 @@ import click
 from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable, show_problems
 from perikope.cli.search_command import command as search_command
+from perikope.cli.serve_command import named_path, read_settings, server_settings
+from perikope.cli.serve_command import serve as serve_indexes
 from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
@@ -240,6 +242,46 @@ def _like_search(function: Callable[..., int]) -> click.Command:
 
 
 command.add_command(_like_search(_search))
+
+
+@command.command(name="serve")
+@click.argument("clusters", metavar="INDEX…", nargs=-1, required=True)
+@address_option
+@name_option
+@partial_option
+@server_settings
+@click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser.")
+def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, opens: bool | None, **given: Any) -> int:
+    """Serve clusters that run on Ray over HTTP, with the operations and the page of `perikope serve`.
+
+    NAME=INDEX gives a cluster another name in addresses. Requests only read. A commit is loaded by the replicas first,
+    then all requests see it. A shard that has not answered after half of --timeout is missing: the answer is an error,
+    or with --partial says so. Start the command on several machines, behind a proxy, to survive the loss of one.
+
+    \b
+    Example:
+      perikope cluster serve /shared/cluster --address 127.0.0.1:6379 --port 8321
+    """
+    import tempfile
+    from pathlib import Path
+
+    from perikope.cluster.writer import load_cluster
+
+    settings = read_settings({**given, "commands": False})
+    _on_ray()  # a missing package is reported now
+    from perikope.cluster.serving import ClusterOpener
+    from perikope.server.served import PreparedIndex, ServedIndexes
+
+    with tempfile.TemporaryDirectory(prefix="perikope-commits-") as kept:
+        by_name: dict[str, PreparedIndex] = {}
+        for written in clusters:
+            index, path = named_path(written, list(by_name))
+            load_cluster(path)  # a cluster that cannot be read is reported now
+            by_name[index] = PreparedIndex(index, path, states=Path(kept))
+        served = ServedIndexes(by_name)
+        opener = ClusterOpener(served.folders, Path(kept), address, name, min(DEADLINE, settings.timeout / 2), partial)
+        serve_indexes(settings, lambda: served, opens, opener)
+    return 0
 
 
 @command.command(name="stop")

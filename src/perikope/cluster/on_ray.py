@@ -7,6 +7,7 @@ their ports can run code in them. So the ports belong on loopback or a private n
 from __future__ import annotations
 
 import os
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.missing import DEADLINE
-from perikope.cluster.ray_shards import RayShards, ShardReplica, replica_name
+from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, replica_name
 from perikope.cluster.writer import load_cluster
 from perikope.core.errors import UsageError
 
@@ -46,7 +47,7 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     place = Path(folder).absolute()
     manifest = load_cluster(place)
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    actor = ray.remote(ShardReplica)
+    actor = ray.remote(concurrency_groups={CONTROL: 1})(ShardReplica)
     for shard in range(len(manifest.shards)):
         for replica in range(replicas):
             where = NodeAffinitySchedulingStrategy(nodes[(shard + replica) % len(nodes)], soft=True)
@@ -68,7 +69,8 @@ def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLIN
     missing = [str(shard) for shard, actors in enumerate(replicas) if not actors]
     if missing:
         raise UsageError(f"no replica of shard {', '.join(missing)} of {place} runs: start it with `perikope cluster start {place}`")
-    return ClusterIndex(place, RayShards(manifest, replicas, deadline=deadline), manifest, partial=partial)
+    shards = RayShards(manifest, replicas, deadline=deadline, find=lambda shard, number: _replica(name, shard, number))
+    return ClusterIndex(place, shards, manifest, partial=partial)
 
 
 def stop(name: str = "default") -> int:
@@ -83,9 +85,12 @@ def stop(name: str = "default") -> int:
 
 def _replicas_of(name: str, shard: int) -> list[Any]:
     """The actors that hold a shard."""
-    actors: list[Any] = []
-    while True:
-        try:
-            actors.append(ray.get_actor(replica_name(name, shard, len(actors)), namespace=NAMESPACE))
-        except ValueError:
-            return actors
+    return list(takewhile(lambda actor: actor is not None, (_replica(name, shard, number) for number in count())))
+
+
+def _replica(name: str, shard: int, number: int) -> Any:
+    """The actor that is a replica of a shard; None if there is none."""
+    try:
+        return ray.get_actor(replica_name(name, shard, number), namespace=NAMESPACE)
+    except ValueError:
+        return None

@@ -14,6 +14,7 @@ import orjson
 
 from perikope.page import page_files
 from perikope.server.cache import JSON_TYPE, Answer, AnswerCache
+from perikope.server.cluster_metrics import ClusterMetrics
 from perikope.server.frames import Message
 from perikope.server.gate import Gate
 from perikope.server.handler import MISSING
@@ -71,6 +72,7 @@ class App:
         self.bodies = BodyBudget(max(BODIES * settings.max_body, MOST_BODIES))
         self.is_starting = self.is_stopping = False
         self._openapi: dict[tuple[str, ...], bytes] = {}
+        self.cluster_metrics = ClusterMetrics(self.metrics.registry) if served.prepared else None
         self._count_processes()
 
     def _count_processes(self) -> None:
@@ -164,6 +166,8 @@ class App:
         self._note(index, facts)
         answer = _from_message((facts, content))
         self.metrics.cached.labels("no").inc()
+        if self.cluster_metrics is not None:
+            self.cluster_metrics.count(index.name, facts)
         self.metrics.observe_answer(facts, str(facts.get("model", "")))
         if answer.status == 200 and self.settings.cache and MISSING not in facts:
             self.cache.put(key, Answer(answer.status, answer.body, headers=answer.headers, cached=True))
@@ -266,6 +270,9 @@ class App:
         for name, index in self.served.by_name.items():
             metrics.commits.labels(name).set(index.commit)
             metrics.readable.labels(name).set(index.is_readable)
+        if self.cluster_metrics is not None:
+            for prepared in self.served.prepared:
+                self.cluster_metrics.observe(prepared)
         pids = {SERVER: os.getpid(), **{f"{READER} {number}": pid for number, pid in pool.pids.items()}}
         metrics.observe_processes({**pids, WRITER: self.writer.pid} if self.writer.pid else pids)
         return metrics.text()

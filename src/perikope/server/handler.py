@@ -39,6 +39,7 @@ from perikope.search.options import OPTIONS
 from perikope.search.recipes import load_recipe
 from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
+from perikope.server.opening import FolderOpener, Opener
 from perikope.server.problems import Refusal
 from perikope.server.served import DAMAGED
 from perikope.service.answers import PartialAnswer
@@ -53,6 +54,8 @@ LEFT_TO_SERVER = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that only the process that speaks HTTP acts on. A terminal sends some of them to all processes."""
 PING = "ping"
 """What a process is asked to find out whether it lives."""
+STATUS = "status"
+"""The operation that prepares a commit and tells how an index is; no HTTP request can ask for it."""
 COMMAND = "command line"
 """The operation that runs a command of the user of the server; no HTTP request can ask for it."""
 MISSING = "missing_shards"
@@ -125,12 +128,14 @@ class Handler:
         limits: RequestLimits,
         originals: Mapping[str, str] | None = None,
         run_command: RunCommand | None = None,
+        opener: Opener | None = None,
     ) -> None:
         """Handle requests for indexes, given by name with their folders.
 
         `originals` has the folders of documents whose files requests may read, by the name of the index. `run_command`
-        runs commands of the user of the server.
+        runs commands of the user of the server. `opener` opens the indexes if they are not in these folders.
         """
+        self._opener = opener or FolderOpener(folders)
         self._run_command = run_command
         self.folders, self.limits, self.operations, self.originals = dict(folders), limits, load_operations(), dict(originals or {})
         self._open: dict[str, tuple[int, Index]] = {}
@@ -143,17 +148,27 @@ class Handler:
         """
         known = self._open.get(name)
         if known is None:
-            known = generation, Index.open(self.folders[name])
+            known = generation, self._opener.open(name, generation)
         elif known[0] != generation:
-            known[1].refresh()
+            self._opener.show(name, known[1], generation)
             known = generation, known[1]
         self._open[name] = known
         return known[1]
 
     def answer(self, meta: Mapping[str, Any], body: bytes) -> Message:
         """Run the operation of a request. Returns what the server must know about the answer, and the answer."""
+        facts, content = self._answer(meta, body)
+        if (known := self._open.get(meta["index"])) is not None:
+            facts |= self._opener.facts(meta["index"], known[1])
+        return facts, content
+
+    def _answer(self, meta: Mapping[str, Any], body: bytes) -> Message:
         stages = Stages(time.monotonic() + float(meta["seconds"]))
         try:
+            if meta["operation"] == STATUS:
+                known = self._open.get(meta["index"])
+                watched_index = known[1] if known is not None else self.index(meta["index"], 0)
+                return {"status": 200}, encode(self._opener.status(meta["index"], watched_index, meta["generation"]))
             if meta["operation"] == COMMAND and self._run_command is not None:
                 return {"status": 200}, self._command(self._run_command, meta, body, stages)
             operation = self.operations[meta["operation"]]
@@ -283,10 +298,11 @@ def handle_requests(
     limits: RequestLimits,
     originals: Mapping[str, str] | None = None,
     run_command: RunCommand | None = None,
+    opener: Opener | None = None,
 ) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
-    handler = Handler(folders, limits, originals, run_command)
+    handler = Handler(folders, limits, originals, run_command, opener)
     for name in folders:
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):
@@ -299,13 +315,18 @@ def handle_requests(
 
 
 def prepare_process() -> None:
+    """Leave signals to the process that speaks HTTP, and warnings to nobody."""
+    leave_signals()
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
+    warnings.simplefilter("ignore")
+
+
+def leave_signals() -> None:
     """Leave signals to the process that speaks HTTP, which ends this one by closing its connection."""
     for name in LEFT_TO_SERVER:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
-    warnings.simplefilter("ignore")
 
 
 @contextlib.contextmanager
