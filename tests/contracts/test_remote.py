@@ -86,6 +86,8 @@ def follow_ups(ask):
 COMPARED = {
     "model": lambda results: results.model,
     "notes": lambda results: results.notes,
+    "complete": lambda results: results.complete,
+    "missing_shards": lambda results: results.missing_shards,
     "suggestions": lambda results: results.suggestions,
     "names": lambda results: results.names(),
     "to_dicts": lambda results: results.to_dicts(),

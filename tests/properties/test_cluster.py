@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import perikope
 from perikope.core.errors import PerikopeError
+from perikope.index.shards import shard_of
 from perikope.search.facade import Index
 from tests.support.cluster import coordinator, divide
 from tests.support.collections import WORDS, collections, index_of, plain_document, structured_document
@@ -119,6 +120,22 @@ def test_every_option_has_the_same_effect(documents, shards, query, boolean):
             both.check(query, options)
         for model in ("best", "bm25", "psg_doc"):
             both.check(boolean, {"model": model, "syntax": "boolean"})
+
+
+@some
+@given(described(), st.integers(2, 7), st.integers(0, 6), queries)
+def test_a_partial_answer_is_that_of_an_index_of_the_documents_that_remain(documents, shards, missing, query):
+    missing %= shards
+    left = [document for document in documents if shard_of(document.id, shards) != missing]
+    folder = divide(documents, shards)
+    try:
+        cluster = coordinator(folder, partial=True)
+        cluster.shards.down = {missing}
+        for model in READY:
+            expected = outcome(index_of(left), query, {"model": model})
+            assert outcome(cluster, query, {"model": model}) == expected, (model, missing)
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_patent_queries_find_the_same_prior_art(tmp_path):

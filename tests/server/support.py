@@ -33,6 +33,7 @@ from perikope.server.app import App
 from perikope.server.gate import Gate, allowed_hosts
 from perikope.server.handler import Handler, RequestLimits
 from perikope.server.logs import Log
+from perikope.server.opening import Opener
 from perikope.server.pool import PoolCounts
 from perikope.server.protocol import ConnectionLimits
 from perikope.server.running import uvicorn_server
@@ -80,9 +81,9 @@ def patent_of_index() -> str:
 class PoolHere:
     """Answers in this process, one request after another."""
 
-    def __init__(self, served: ServedIndexes, settings: ServerSettings) -> None:
+    def __init__(self, served: ServedIndexes, settings: ServerSettings, opener: Opener | None = None) -> None:
         limits = RequestLimits(settings.max_k, settings.max_batch)
-        self.handler = Handler(served.folders, limits, served.originals(settings.originals))
+        self.handler = Handler(served.folders, limits, served.originals(settings.originals), opener=opener)
         self.waiting, self.must_wait, self.is_ready, self.counts = 0, False, True, PoolCounts()
         self.pids: dict[int, int] = {}
 
@@ -108,10 +109,11 @@ class LiveServer:
     """A server in a thread of this process."""
 
     def __init__(
-        self, folders: Mapping[str, Path], gate: Gate | None = None, pool: Any = None, log: Log | None = None, **settings: Any
-    ) -> None:
+        self, folders: Mapping[str, Path], gate: Gate | None = None, pool: Any = None, log: Log | None = None,
+        served: ServedIndexes | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
         self.settings = ServerSettings.of({"client_timeout": 60.0, **settings})
-        served = ServedIndexes({name: ServedIndex(name, folder) for name, folder in folders.items()})
+        served = served or ServedIndexes({name: ServedIndex(name, folder) for name, folder in folders.items()})
         self.log = io.StringIO()
         self.limits = ConnectionLimits(self.settings.max_connections, self.settings.client_timeout, self.settings.max_query)
         self.app = App(

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perikope.cli.options import size_option
+from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable, show_problems
+from perikope.cli.search_command import command as search_command
+from perikope.cli.serve_command import named_path, read_settings, server_settings
+from perikope.cli.serve_command import serve as serve_indexes
+from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
 if TYPE_CHECKING:
@@ -34,6 +38,17 @@ address_option = click.option(
 )
 name_option = click.option(
     "--name", default="default", show_default=True, metavar="NAME", help="Name of the started cluster, if there are several."
+)
+deadline_option = click.option(
+    "--deadline",
+    default=DEADLINE,
+    type=click.FloatRange(0, min_open=True),
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds until a shard that does not answer is given up.",
+)
+partial_option = click.option(
+    "--partial", is_flag=True, help="Leave out shards that do not answer, and say so. Without it, a missing shard is an error."
 )
 shards_option = click.option(
     "--shards", required=True, type=click.IntRange(1, 1000), metavar="N", help="Number of shards; it cannot be changed later."
@@ -194,24 +209,78 @@ def start(cluster: str, replicas: int, address: str, name: str) -> int:
     return 0
 
 
-@command.command(name="search")
-@click.argument("cluster", metavar="INDEX")
-@click.argument("query", metavar="QUERY")
-@click.option("-k", "k", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Number of results.")
-@click.option("--model", default="best", show_default=True, metavar="MODEL", help="Model that ranks passages; see `perikope models`.")
 @address_option
 @name_option
-def search(cluster: str, query: str, k: int, model: str, address: str, name: str) -> int:
-    """Search a cluster that runs on Ray. Other options of a search are available from Python.
+@deadline_option
+@partial_option
+def _search(address: str, name: str, partial: bool, deadline: float, **given: Any) -> int:
+    """Search a cluster that runs on Ray. All options of `perikope search` have the same meaning.
+
+    If a shard does not answer, the command fails. With --partial, it searches the others, warns, and exits with 1.
+
+    \b
+    Examples:
+      perikope cluster search /shared/cluster "magnetic pump" --address 127.0.0.1:6379
+      perikope cluster search /shared/cluster "magnetic pump" --filter year>2010 --json --partial
+    """
+    from perikope.cli.opening import opened_as
+
+    on_ray = _on_ray()
+    on_ray.join_ray(address)
+    assert search_command.callback is not None
+    with opened_as(given["index"], on_ray.find(given["index"], name=name, deadline=deadline, partial=partial)):
+        status: int = search_command.callback(**given)
+    return status
+
+
+def _like_search(function: Callable[..., int]) -> click.Command:
+    """A command with the parameters of `perikope search` that are about searches, and those of the function."""
+    added = click.command()(function)
+    own = [parameter for parameter in search_command.params if parameter.name != "no_server"]
+    groups = {**search_command.groups, "Cluster": [parameter.name or "" for parameter in added.params]}
+    return GroupedCommand(name="search", callback=added.callback, help=added.help, groups=groups, params=[*own, *added.params])
+
+
+command.add_command(_like_search(_search))
+
+
+@command.command(name="serve")
+@click.argument("clusters", metavar="INDEX…", nargs=-1, required=True)
+@address_option
+@name_option
+@partial_option
+@server_settings
+@click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser.")
+def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, opens: bool | None, **given: Any) -> int:
+    """Serve clusters that run on Ray over HTTP, with the operations and the page of `perikope serve`.
+
+    NAME=INDEX gives a cluster another name in addresses. Requests only read. A commit is loaded by the replicas first,
+    then all requests see it. A shard that has not answered after half of --timeout is missing: the answer is an error,
+    or with --partial says so. Start the command on several machines, behind a proxy, to survive the loss of one.
 
     \b
     Example:
-      perikope cluster search /shared/cluster "magnetic pump" --address 127.0.0.1:6379
+      perikope cluster serve /shared/cluster --address 127.0.0.1:6379 --port 8321
     """
-    on_ray = _on_ray()
-    on_ray.join_ray(address)
-    results = on_ray.find(cluster, name=name).search(query, k=k, model=model)
-    click.echo(repr(results))
+    import tempfile
+    from pathlib import Path
+
+    from perikope.cluster.writer import load_cluster
+
+    settings = read_settings({**given, "commands": False})
+    _on_ray()  # a missing package is reported now
+    from perikope.cluster.serving import ClusterOpener
+    from perikope.server.served import PreparedIndex, ServedIndexes
+
+    with tempfile.TemporaryDirectory(prefix="perikope-commits-") as kept:
+        by_name: dict[str, PreparedIndex] = {}
+        for written in clusters:
+            index, path = named_path(written, list(by_name))
+            load_cluster(path)  # a cluster that cannot be read is reported now
+            by_name[index] = PreparedIndex(index, path, states=Path(kept))
+        served = ServedIndexes(by_name)
+        opener = ClusterOpener(served.folders, Path(kept), address, name, min(DEADLINE, settings.timeout / 2), partial)
+        serve_indexes(settings, lambda: served, opens, opener)
     return 0
 
 

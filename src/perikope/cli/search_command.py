@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from perikope.search.facade import Index
     from perikope.search.options import SearchOptions
 
+INCOMPLETE = 1
+"""The exit status if shards of a cluster are missing from the results."""
 MAX_CLAIMS = 1 << 24
 """Maximum size of claims on standard input, in bytes."""
 
@@ -143,9 +145,9 @@ def command(
         show_facets(counts, form == "json")
     if options.model == BEST and len(results):
         click.echo(f"perikope: ranked by {printable(results.model)}, the best model of this index; --model selects another one", err=True)
-    if not len(results):
+    if not len(results) and results.complete:
         _tell_why_nothing(opened, topic, options, to_stderr=for_model is not None or form in FILES, quiet=form == "json")
-    return 0
+    return 0 if results.complete else INCOMPLETE
 
 
 def _form(forms: dict[str, bool], out: str, document_ranking: str, for_model: int | None, facets: tuple[str, ...]) -> str:

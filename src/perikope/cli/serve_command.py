@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,12 +16,13 @@ from perikope.core.options import declared
 from perikope.server.settings import GROUPS, ServerSettings
 
 if TYPE_CHECKING:
+    from perikope.server.opening import Opener
     from perikope.server.served import ServedIndexes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _settings(command: F) -> F:
+def server_settings(command: F) -> F:
     """Add the settings of a server to a command."""
     for option in reversed([option for group in GROUPS for option in declared(ServerSettings).values() if option.group == group]):
         command = click_option(option, option.default)(command)
@@ -29,7 +31,7 @@ def _settings(command: F) -> F:
 
 @click.command(name="serve")
 @click.argument("paths", metavar="INDEX…|FOLDER", nargs=-1)
-@_settings
+@server_settings
 @click.option("--open/--no-open", "opens", default=None, help="Open the page of the server in a browser.")
 @click.option("--new-token", default="", metavar="NAME", help="Print a new token, and the lines for the file of tokens; serve nothing.")
 def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given: Any) -> int:
@@ -46,14 +48,10 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
       perikope serve patents=idx1 articles=idx2 --port 9000 --tokens tokens.toml
       perikope serve --new-token ingest
     """
-    try:
-        from perikope.server import gate
-        from perikope.server.clients import Clients
-        from perikope.server.logs import Log
-        from perikope.server.running import Server, ignore_reload, open_socket
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "uvicorn", "server") from None
+    _check_installed()
     if new_token:
+        from perikope.server import gate
+
         secret, lines = gate.new_token(new_token)
         click.echo(
             f"token, to be given to the client (it is not stored anywhere):\n  {secret}\n\nfor the file of --tokens:\n{lines}", nl=False
@@ -61,25 +59,49 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
         return 0
     if not paths:
         raise UsageError("give an index or a folder of documents to serve")
+    serve(read_settings(given), lambda: _served(paths), opens)
+    return 0
+
+
+def read_settings(given: dict[str, Any]) -> ServerSettings:
+    """The settings of a server from the options of a command. A mistake is reported before anything starts."""
+    _check_installed()
     settings = ServerSettings.of({name: value for name, value in given.items() if value not in (None, ())})
     _check_address(settings)
     if settings.mcp:
         import perikope.service.mcp_protocol  # noqa: F401  (a missing package is reported now)
+    return settings
+
+
+def serve(settings: ServerSettings, served: Callable[[], ServedIndexes], opens: bool | None, opener: Opener | None = None) -> None:
+    """Serve indexes until a signal ends the server. `opener` opens them if their files are not on this machine."""
+    from perikope.server import gate
+    from perikope.server.clients import Clients
+    from perikope.server.logs import Log
+    from perikope.server.running import Server, ignore_reload, open_socket
+
     ignore_reload()
     listening = open_socket(settings)
-    served = _served(paths)
+    indexes = served()
     clients = Clients.of(settings.proxy, settings.log_clients)
     log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow, clients=clients)
     shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)
     address = f"unix socket {settings.socket}" if settings.socket else f"http://{shown}:{listening.getsockname()[1]}"
-    server = Server(settings, served, listening, address, log, lambda: _tell(served, address, opens and not settings.socket))
-    if settings.commands:
+    on_ready = partial(_tell, indexes, address, opens and not settings.socket)
+    server = Server(settings, indexes, listening, address, log, on_ready, opener=opener)
+    if settings.commands and opener is None:
         from perikope.cli.served_commands import run_search
 
         server.run_command = run_search
     server.gate()  # mistakes in the file of tokens are reported now
     server.run()
-    return 0
+
+
+def _check_installed() -> None:
+    try:
+        import perikope.server.running  # noqa: F401
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "uvicorn", "server") from None
 
 
 def _check_address(settings: ServerSettings) -> None:
@@ -100,20 +122,27 @@ def _served(paths: Iterable[str]) -> ServedIndexes:
     """The indexes to serve. Folders of documents are read when the server starts."""
     from perikope.index.reader import Snapshot
     from perikope.server.folders import cached_index, is_index
-    from perikope.server.served import ServedIndex, ServedIndexes, name_of
+    from perikope.server.served import ServedIndex, ServedIndexes
 
     by_name: dict[str, ServedIndex] = {}
     for written in paths:
-        given, mark, rest = written.partition("=")
-        has_name = bool(mark) and not Path(written).exists()
-        path = Path(rest if has_name else written)
-        name = name_of(given if has_name else "", path, list(by_name))
+        name, path = named_path(written, list(by_name))
         if is_index(path):
             Snapshot.open(path)  # an index that cannot be read is reported now
             by_name[name] = ServedIndex(name, path)
             continue
         by_name[name] = ServedIndex(name, cached_index(path), path)
     return ServedIndexes(by_name)
+
+
+def named_path(written: str, taken: Sequence[str]) -> tuple[str, Path]:
+    """The name and the path of an index that is given as PATH or NAME=PATH."""
+    from perikope.server.served import name_of
+
+    given, mark, rest = written.partition("=")
+    has_name = bool(mark) and not Path(written).exists()
+    path = Path(rest if has_name else written)
+    return name_of(given if has_name else "", path, taken), path
 
 
 def _tell(served: ServedIndexes, address: str, opens: bool | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -59,8 +59,9 @@ def _of_tuple(decoders: tuple[Decoder, ...]) -> Decoder:
 
 def _decoded_class(kind: Any, value: Any) -> Any:
     given = _checked(dict, value)
+    missing = _fields_with_defaults(kind) - given.keys()  # an older server does not send them
     try:
-        return kind(**{name: decode(given[name]) for name, decode in _decoders_of(kind).items()})
+        return kind(**{name: decode(given[name]) for name, decode in _decoders_of(kind).items() if name not in missing})
     except KeyError:
         raise UnexpectedValue from None
 
@@ -69,6 +70,11 @@ def _decoded_class(kind: Any, value: Any) -> Any:
 def _decoders_of(kind: Any) -> Mapping[str, Decoder]:
     hints = get_type_hints(kind)
     return {field.name: decoder(hints[field.name]) for field in fields(kind)}
+
+
+@cache
+def _fields_with_defaults(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind) if field.default is not MISSING)
 
 
 def _checked(kind: Any, value: Any) -> Any:

@@ -48,6 +48,11 @@ class RemoteHits(HitSequence):
         """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
         return self._answer.notes
 
+    @property
+    def missing_shards(self) -> tuple[int, ...]:
+        """The numbers of the shards of a cluster that did not answer, so that their documents are missing."""
+        return self._answer.missing_shards
+
     def __len__(self) -> int:
         return len(self._answer.hits)
 

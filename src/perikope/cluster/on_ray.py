@@ -7,6 +7,7 @@ their ports can run code in them. So the ports belong on loopback or a private n
 from __future__ import annotations
 
 import os
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,57 +17,16 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from perikope.cluster.ray_shards import DEADLINE, RayShards, ShardReplica, replica_name
-from perikope.cluster.snapshot import ClusterSnapshot
+from perikope.cluster.index import ClusterIndex
+from perikope.cluster.missing import DEADLINE
+from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, replica_name
 from perikope.cluster.writer import load_cluster
 from perikope.core.errors import UsageError
-from perikope.index.info import IndexInfo, describe
-from perikope.index.manifest import Manifest
-from perikope.index.reader import Snapshot
-from perikope.search.facade import Conditions, Index
 
 NAMESPACE = "perikope"
 """The namespace of all actors."""
 THREADS = 4
 """The number of questions that a replica answers at the same time."""
-
-
-class ClusterIndex(Index):
-    """An index whose shards are on Ray: the same searches and results, without changes of the index.
-
-    `refresh` shows the last commit. A search uses one generation from its beginning to its end.
-    """
-
-    def __init__(self, folder: Path, shards: RayShards, manifest: Manifest) -> None:
-        self._shards, self._manifest = shards, manifest
-        super().__init__(folder)
-
-    def _open(self) -> Snapshot:
-        return ClusterSnapshot(self.folder, self._manifest, self._shards)
-
-    def info(self) -> IndexInfo:
-        """What the cluster contains; see `Index.info`. This process reads it from the folder."""
-        return describe(Snapshot(self.folder, self.snapshot.manifest))
-
-    def values(self, field: str, *, prefix: str = "", k: int = 20, filter: Conditions = ()) -> dict[str, int]:
-        """The most frequent values of a metadata field; see `Index.values`. This process reads them from the folder."""
-        with Index.open(self.folder) as on_this_machine:
-            return on_this_machine.values(field, prefix=prefix, k=k, filter=filter)
-
-    @property
-    def shards(self) -> RayShards:
-        """The shards, with what was counted about them."""
-        return self._shards
-
-    def refresh(self) -> bool:
-        """Search the last commit from now on. Returns whether the cluster has changed."""
-        manifest = load_cluster(self.folder)
-        if manifest == self.snapshot.manifest:
-            return False
-        shards = self._shards.at(manifest)
-        self._show(ClusterSnapshot(self.folder, manifest, shards))
-        self._shards = shards
-        return True
 
 
 def join_ray(address: str = "auto") -> None:
@@ -87,7 +47,7 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     place = Path(folder).absolute()
     manifest = load_cluster(place)
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    actor = ray.remote(ShardReplica)
+    actor = ray.remote(concurrency_groups={CONTROL: 1})(ShardReplica)
     for shard in range(len(manifest.shards)):
         for replica in range(replicas):
             where = NodeAffinitySchedulingStrategy(nodes[(shard + replica) % len(nodes)], soft=True)
@@ -98,15 +58,19 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     return find(place, name=name, deadline=deadline)
 
 
-def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLINE) -> ClusterIndex:
-    """The cluster that was started from a folder under a name."""
+def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLINE, partial: bool = False) -> ClusterIndex:
+    """The cluster that was started from a folder under a name.
+
+    A question without an answer after `deadline` seconds is an error. With `partial`, searches leave out such a shard.
+    """
     place = Path(folder).absolute()
     manifest = load_cluster(place)
     replicas = [_replicas_of(name, shard) for shard in range(len(manifest.shards))]
     missing = [str(shard) for shard, actors in enumerate(replicas) if not actors]
     if missing:
         raise UsageError(f"no replica of shard {', '.join(missing)} of {place} runs: start it with `perikope cluster start {place}`")
-    return ClusterIndex(place, RayShards(manifest, replicas, deadline=deadline), manifest)
+    shards = RayShards(manifest, replicas, deadline=deadline, find=lambda shard, number: _replica(name, shard, number))
+    return ClusterIndex(place, shards, manifest, partial=partial)
 
 
 def stop(name: str = "default") -> int:
@@ -121,9 +85,12 @@ def stop(name: str = "default") -> int:
 
 def _replicas_of(name: str, shard: int) -> list[Any]:
     """The actors that hold a shard."""
-    actors: list[Any] = []
-    while True:
-        try:
-            actors.append(ray.get_actor(replica_name(name, shard, len(actors)), namespace=NAMESPACE))
-        except ValueError:
-            return actors
+    return list(takewhile(lambda actor: actor is not None, (_replica(name, shard, number) for number in count())))
+
+
+def _replica(name: str, shard: int, number: int) -> Any:
+    """The actor that is a replica of a shard; None if there is none."""
+    try:
+        return ray.get_actor(replica_name(name, shard, number), namespace=NAMESPACE)
+    except ValueError:
+        return None

@@ -7,25 +7,25 @@ answer meanwhile. A question without an answer at the deadline is an error that 
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayError, RayTaskError
 
+from perikope.cluster.missing import DEADLINE, MissingShards
 from perikope.cluster.shard import Message, ShardSnapshot
 from perikope.core.arrays import Array
-from perikope.core.errors import PerikopeError
+from perikope.core.errors import PerikopeError, ShardError
 from perikope.index.manifest import Manifest
 
-DEADLINE = 30.0
-"""Seconds until a question without an answer is an error."""
 _KEPT_GENERATIONS = 2
 """The number of generations that a replica keeps open: searches that run during a commit finish on the old one."""
 _FIRST_DELAY, _LEAST_DELAY = 0.25, 0.005
@@ -38,8 +38,13 @@ _PAUSE = 1.0
 """Seconds for which a replica that has failed is not asked if there is another one."""
 
 
-class ShardError(PerikopeError):
-    """A shard of a cluster gave no answer."""
+CONTROL = "control"
+"""The group of calls that do not wait for questions."""
+_STATUS_SECONDS = 0.5
+"""Seconds that a replica may take to say that it lives."""
+
+
+FindReplica = Callable[[int, int], Any]
 
 
 class ShardReplica:
@@ -48,7 +53,7 @@ class ShardReplica:
     def __init__(self, folder: str, number: int) -> None:
         self._folder, self._number = Path(folder), number
         self._opened: dict[str, ShardSnapshot] = {}
-        self._lock = threading.Lock()
+        self._lock, self._is_opening = threading.Lock(), threading.Lock()
 
     def answer(self, generation: str, message: Message, manifest: Manifest | None = None) -> tuple[bool, Any]:
         """Whether the generation is open, and the answer to a question about it. With its manifest, it is opened."""
@@ -56,6 +61,22 @@ class ShardReplica:
         if snapshot is None and manifest is None:
             return False, None
         return True, (snapshot or self._open(generation, manifest)).answer(message)
+
+    def prepare(self, generation: str, manifest: Manifest) -> bool:
+        """Begin to open a generation; returns whether it is open. It never waits."""
+        if generation in self._opened:
+            return True
+        if not self._is_opening.locked():
+            threading.Thread(target=self._prepare, args=(generation, manifest), daemon=True).start()
+        return False
+
+    def _prepare(self, generation: str, manifest: Manifest) -> None:
+        if self._is_opening.acquire(blocking=False):
+            try:
+                # Counting what the coordinator asks for first takes time proportional to terms.
+                _ = self._open(generation, manifest).description
+            finally:
+                self._is_opening.release()
 
     def _open(self, generation: str, manifest: Manifest | None) -> ShardSnapshot:
         assert manifest is not None
@@ -79,6 +100,8 @@ class _Replica:
     """What a coordinator knows of a replica."""
 
     actor: Any
+    shard: int
+    number: int
     pending: int = 0
     """The number of questions that were sent to it and have no answer."""
     sent: int = 0
@@ -108,26 +131,70 @@ class Figures:
     """Questions that were sent to a second replica because the first was slow."""
     failures: int = 0
     """Questions that a replica did not answer because it died or could not be reached."""
+    given_up: int = 0
+    """Questions that no replica answered before the deadline."""
 
 
 class RayShards:
     """The shards of a cluster on Ray at one generation; see `perikope.cluster.snapshot.Shards`.
 
-    `replicas` has the actors of each shard. `deadline` is the time for one question, in seconds.
+    `replicas` has the actors of each shard. `deadline` is the time for one question, in seconds. `find` returns the
+    actor that is now the replica of a shard, both given by number, or None. It is called if an actor has died for good.
     """
 
-    def __init__(self, manifest: Manifest, replicas: Sequence[Sequence[Any]], *, deadline: float = DEADLINE) -> None:
-        self._manifest, self.deadline = manifest, deadline
-        self._generation = f"{manifest.generation}-{manifest.fingerprint}"
-        self._replicas = [[_Replica(actor) for actor in actors] for actors in replicas]
+    def __init__(
+        self, manifest: Manifest, replicas: Sequence[Sequence[Any]], *, deadline: float = DEADLINE, find: FindReplica | None = None
+    ) -> None:
+        self._manifest, self.deadline, self._find = manifest, deadline, find
+        self._generation = _generation_of(manifest)
+        self._replicas = [[_Replica(actor, shard, number) for number, actor in enumerate(actors)] for shard, actors in enumerate(replicas)]
         self._lock = threading.Lock()
         self._times: deque[float] = deque(maxlen=_MEASURED)
         self._late: dict[Any, _Replica] = {}
+        self._probes: dict[int, list[Any]] = {}
+        self.missing = MissingShards(self._has_answered)
         self.figures = Figures()
 
     def at(self, manifest: Manifest) -> RayShards:
-        """The same shards at another generation, which replicas open when they are first asked about it."""
-        return RayShards(manifest, [[replica.actor for replica in replicas] for replicas in self._replicas], deadline=self.deadline)
+        """The same shards at another generation, which replicas open when they are first asked about it.
+
+        Both share what is known of the replicas, and what was counted.
+        """
+        other = copy.copy(self)
+        other._manifest, other._generation = manifest, _generation_of(manifest)
+        return other
+
+    def prepare(self, manifest: Manifest) -> list[tuple[int, int]]:
+        """Let all replicas open a generation, without waiting for it.
+
+        Returns two numbers per shard: the replicas that answer, and those that have the generation open.
+        """
+        generation = _generation_of(manifest)
+        replicas = [replica for of_shard in self._replicas for replica in of_shard]
+        asked = {replica.actor.prepare.options(concurrency_group=CONTROL).remote(generation, manifest): replica for replica in replicas}
+        answered = [[0, 0] for _ in self._replicas]
+        for reference in ray.wait([*asked], num_returns=len(asked), timeout=_STATUS_SECONDS)[0] if asked else []:
+            replica = asked[reference]
+            try:
+                is_open = ray.get(reference)
+            except RayError as error:
+                self._find_again(replica, error)
+                continue
+            answered[replica.shard][0] += 1
+            answered[replica.shard][1] += bool(is_open)
+        return [(alive, ready) for alive, ready in answered]
+
+    def _find_again(self, replica: _Replica, error: RayError) -> None:
+        """Look for the actor of a replica if it has died for good: it may have been stopped, and started again."""
+        if self._find is not None and isinstance(error, ActorDiedError):
+            replica.actor = self._find(replica.shard, replica.number) or replica.actor
+
+    def _has_answered(self, shard: int) -> bool:
+        """Whether a replica of a shard has answered since the last call, which asked all of them whether they live."""
+        asked = self._probes.get(shard, [])
+        answered = ray.wait(asked, num_returns=len(asked), timeout=0)[0] if asked else []
+        self._probes[shard] = [replica.actor.answer.remote("", None) for replica in self._replicas[shard]]
+        return any(_is_answer(reference) for reference in answered)
 
     @property
     def delay(self) -> float:
@@ -178,8 +245,8 @@ class RayShards:
         question.tried.append(chosen)
         try:
             question.sent[chosen.actor.answer.remote(self._generation, question.message)] = chosen
-        except RayError:
-            self._failed(question, chosen)
+        except RayError as error:
+            self._failed(question, chosen, error)
         return True
 
     def _hedge(self, question: _Question) -> None:
@@ -198,8 +265,8 @@ class RayShards:
             with self._lock:
                 replica.pending -= 1
             raise error.cause if isinstance(error.cause, PerikopeError) else error from None
-        except RayError:
-            self._failed(question, replica)
+        except RayError as error:
+            self._failed(question, replica, error)
             return False
         if not is_open:
             # A replica that was started anew, or a new generation.
@@ -211,8 +278,9 @@ class RayShards:
         answers[number] = writable(answer)
         return True
 
-    def _failed(self, question: _Question, replica: _Replica) -> None:
+    def _failed(self, question: _Question, replica: _Replica, error: RayError) -> None:
         """Note that a replica has failed, and ask another. If all have failed, they are asked again after a pause."""
+        self._find_again(replica, error)
         with self._lock:
             replica.pending -= 1
             replica.paused_until = time.monotonic() + _PAUSE
@@ -244,9 +312,25 @@ class RayShards:
     def _give_up(self, open: dict[int, _Question]) -> None:
         for question in open.values():
             self._leave(question)
+        with self._lock:
+            self.figures.given_up += len(open)
         shards = sorted({question.shard for question in open.values()})
         named = f"shard {shards[0]} has" if len(shards) == 1 else f"shards {', '.join(map(str, shards))} have"
-        raise ShardError(f"{named} not answered within {self.deadline:g} s; the answer would be incomplete")
+        raise ShardError(f"{named} not answered within {self.deadline:g} s; the answer would be incomplete", shards)
+
+
+def _generation_of(manifest: Manifest) -> str:
+    """What identifies a generation in questions."""
+    return f"{manifest.generation}-{manifest.fingerprint}"
+
+
+def _is_answer(reference: Any) -> bool:
+    """Whether a reference that is ready holds an answer, and no failure of a replica."""
+    try:
+        ray.get(reference)
+    except RayError:
+        return False
+    return True
 
 
 def writable(answer: Any) -> Any:

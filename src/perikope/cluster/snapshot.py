@@ -9,13 +9,15 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from perikope.cluster.missing import MissingShards
 from perikope.cluster.remote import RemoteSegment
 from perikope.cluster.shard import COUNTS, ClusterCounts, Description, Message, count_terms, describe
 from perikope.core.arrays import Array, Integers
+from perikope.core.errors import ShardError
 from perikope.index.manifest import Manifest
 from perikope.index.reader import Snapshot, TermCache
 from perikope.index.segments import Segment
-from perikope.index.shards import shard_of
+from perikope.index.shards import shard_of, without_shards
 from perikope.index.tombstones import NO_COUNTS, Counts
 
 Answer = TypeVar("Answer")
@@ -24,31 +26,47 @@ Answer = TypeVar("Answer")
 class Shards(Protocol):
     """The shards of a cluster, at one generation, wherever they are."""
 
+    missing: MissingShards
+    """The shards that gave no answer when they were last asked."""
+
+    def at(self, manifest: Manifest) -> Shards:
+        """The same shards at another generation."""
+
     def ask(self, messages: Sequence[tuple[int, Message]]) -> list[Any]:
         """The answers of shards, given by number, to messages, in the order of the messages.
 
-        The shards work at the same time. An error of a shard is raised.
+        The shards work at the same time. An error of a shard is raised. If shards do not answer, it is a `ShardError`.
         """
 
 
 class ClusterSnapshot(Snapshot):
     """A cluster whose shards are elsewhere. It has the statistics of the cluster, and no segment.
 
-    Documents are numbered through all shards, as in a snapshot of the same cluster on one machine.
+    Documents are numbered through all shards, as in a snapshot of the same cluster on one machine. A snapshot without
+    the `missing` shards is that of a cluster in which these have no documents. It says so, and a document by id that
+    would be in one of them is a `ShardError`, since nobody knows whether it exists.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, shards: Shards) -> None:
-        self._shards, self._number = shards, len(manifest.shards)
-        self._descriptions: list[Description] = shards.ask([(number, Message(describe, ())) for number in range(self._number)])
+    def __init__(self, folder: Path, manifest: Manifest, shards: Shards, missing: frozenset[int] = frozenset()) -> None:
+        self._shards, self._number, self._missing = shards, len(manifest.shards), missing
+        self._asked = [number for number in range(self._number) if number not in missing]
+        if not self._asked:
+            raise ShardError("no shard of the cluster answers", missing)
+        self._descriptions: list[Description] = shards.ask([(number, Message(describe, ())) for number in self._asked])
         sizes = [sum(description.documents) for description in self._descriptions]
         self.first_of_shard = np.cumsum([0, *sizes])
-        """The number of the first document of each shard, and at the end the number of documents."""
-        super().__init__(folder, manifest)
+        """The number of the first document of each shard that is asked, and at the end the number of documents."""
+        super().__init__(folder, without_shards(manifest, missing) if missing else manifest)
+
+    @property
+    def missing_shards(self) -> tuple[int, ...]:
+        """The numbers of the shards that this snapshot lacks; see `Snapshot.missing_shards`."""
+        return tuple(sorted(self._missing))
 
     def _open_segments(self, opened: Sequence[Segment]) -> list[Segment]:
         return [
             cast(Segment, RemoteSegment(partial(self._ask_one, shard), number, documents))
-            for shard, description in enumerate(self._descriptions)
+            for shard, description in zip(self._asked, self._descriptions, strict=True)
             for number, documents in enumerate(description.documents)
         ]
 
@@ -80,7 +98,7 @@ class ClusterSnapshot(Snapshot):
     def ask(self, question: Callable[..., Answer], *given: Any, terms: Sequence[str] = ()) -> list[tuple[int, Answer]]:
         """The answer of each shard to a question; see `Snapshot.ask`."""
         message = self._message(question, given, terms)
-        answers = self._shards.ask([(number, message) for number in range(self._number)])
+        answers = self._shards.ask([(number, message) for number in self._asked])
         return list(zip(self.first_of_shard.tolist(), answers, strict=False))
 
     def ask_about(
@@ -91,7 +109,10 @@ class ClusterSnapshot(Snapshot):
         asked = np.unique(shard).tolist() or [0]
         rows = [np.flatnonzero(shard == number) for number in asked]
         messages = [
-            (number, self._message(question, (documents[at] - self.first_of_shard[number], *(some[at] for some in beside), *given)))
+            (
+                self._asked[number],
+                self._message(question, (documents[at] - self.first_of_shard[number], *(some[at] for some in beside), *given)),
+            )
             for number, at in zip(asked, rows, strict=True)
         ]
         return list(zip(rows, self._shards.ask(messages), strict=True))
@@ -99,8 +120,10 @@ class ClusterSnapshot(Snapshot):
     def find_document(self, id: str) -> int:
         """The number of the live document with this id, or -1 if there is none. Only its shard is asked."""
         number = shard_of(id, self._number)
+        if number in self._missing:
+            raise ShardError(f"shard {number} of the cluster, which would have document {id!r}, does not answer", [number])
         local: int = self._ask_one(number, Snapshot.find_document, id)
-        return local if local < 0 else int(self.first_of_shard[number]) + local
+        return local if local < 0 else int(self.first_of_shard[self._asked.index(number)]) + local
 
     def document_id(self, document: int) -> str:
         """The id of a document."""
@@ -131,7 +154,7 @@ class ClusterSnapshot(Snapshot):
 
     def _count_terms(self, terms: Sequence[str]) -> Integers:
         message = Message(count_terms, (tuple(terms),))
-        counts: Integers = sum(self._shards.ask([(number, message) for number in range(self._number)]))
+        counts: Integers = sum(self._shards.ask([(number, message) for number in self._asked]))
         return counts
 
 

@@ -114,6 +114,14 @@ class UncommittedWarning(ResourceWarning):
     """Changes to an index were discarded because they were not committed."""
 
 
+class ShardError(PerikopeError):
+    """Shards of a cluster, given by number, that gave no answer."""
+
+    def __init__(self, message: str, shards: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.shards = frozenset(shards)
+
+
 class MissingExtra(PerikopeError):
     """An optional dependency is not installed."""
 

@@ -259,6 +259,11 @@ class Snapshot:
         self.languages_of_text, self.totals = self._count()
         self.languages = [manifest.language, *sorted(self.languages_of_text - {manifest.language})]
 
+    @property
+    def missing_shards(self) -> tuple[int, ...]:
+        """The numbers of the shards of a cluster whose documents this snapshot lacks, because they do not answer."""
+        return ()
+
     def _open_segments(self, opened: Sequence[Segment]) -> list[Segment]:
         return [Segment.open(self.folder, entry, opened) for entry in self.manifest.segments]
 

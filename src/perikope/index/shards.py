@@ -8,7 +8,7 @@ ordinary index. The manifest of the cluster decides: it says which segments of e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,12 @@ def segments_of(manifest: Manifest, number: int) -> Manifest:
     """The manifest of a cluster with the segments of one shard only."""
     prefix = f"{folder_of(number)}/"
     return replace(manifest, segments=tuple(entry for entry in manifest.segments if entry["file"].startswith(prefix)))
+
+
+def without_shards(manifest: Manifest, missing: Collection[int]) -> Manifest:
+    """The manifest of a cluster without the segments of some shards."""
+    prefixes = tuple(f"{folder_of(number)}/" for number in missing)
+    return replace(manifest, segments=tuple(entry for entry in manifest.segments if not entry["file"].startswith(prefixes)))
 
 
 def files_of(manifest: Manifest) -> frozenset[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from perikope.browse.signals import Node
 from perikope.core.errors import UsageError
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Hit", "Index", "Results"]
 
+T = TypeVar("T")
 Given = Document | Mapping[str, Any]
 """A document to add: a `Document`, or a dictionary with the keys of a line of JSON Lines."""
 
@@ -107,7 +108,7 @@ class Index:
         """Open an index as its last commit left it; see `Index` for the parameters."""
         return cls(folder, memory=memory, wait=wait)
 
-    def _open(self) -> Snapshot:
+    def _open(self) -> Snapshot | None:
         return Snapshot.open(self.folder)
 
     @property
@@ -116,6 +117,13 @@ class Index:
         if self._snapshot is None:
             raise UsageError(f"the index {self.folder} was closed; open it again with Index.open({str(self.folder)!r})")
         return self._snapshot
+
+    def ask_answering(self, ask: Callable[[Index], T]) -> T:
+        """What a function returns for this index.
+
+        An index on several machines may leave out shards that do not answer, if it was opened so.
+        """
+        return ask(self)
 
     @property
     def languages(self) -> list[str]:

@@ -25,7 +25,7 @@ from perikope.query.language import has_several_languages
 from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
-from perikope.search.hit_sequence import HitSequence
+from perikope.search.hit_sequence import HitSequence, note_on_missing
 from perikope.search.hits import Hit, RankedDocument, read_document, read_hit
 from perikope.search.suggestions import Suggestions, suggest
 
@@ -56,7 +56,7 @@ class Results(HitSequence):
         ranked: RankedMatches,
         *,
         rank_all: Callable[[], RankedMatches] | None = None,
-        is_complete: bool = True,
+        has_all_candidates: bool = True,
         notes: tuple[str, ...] = (),
         queries: tuple[Query, ...] = (),
         model: str = "",
@@ -68,7 +68,7 @@ class Results(HitSequence):
         """
         self._snapshot = snapshot
         self._ranked, self._rank_all = ranked, rank_all
-        self.is_complete = is_complete
+        self.has_all_candidates = has_all_candidates
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
         self._notes, self._queries = notes, queries
         self.model = model
@@ -112,9 +112,15 @@ class Results(HitSequence):
         return suggest(self._snapshot, self._queries)
 
     @property
+    def missing_shards(self) -> tuple[int, ...]:
+        """The numbers of the shards of a cluster that did not answer, so that their documents are missing."""
+        return self._snapshot.missing_shards
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
-        return tuple(map(abridged, (*self._notes, self.suggestions.note) if self.suggestions else self._notes))
+        notes = (*note_on_missing(self.missing_shards), *self._notes)
+        return tuple(map(abridged, (*notes, self.suggestions.note) if self.suggestions else notes))
 
     def __len__(self) -> int:
         return len(self._ranked.ranking)
@@ -185,7 +191,7 @@ class Results(HitSequence):
 
         See `perikope.browse.document_ranking`.
         """
-        if not self.is_complete:
+        if not self.has_all_candidates:
             raise UsageError(
                 "documents cannot be ranked by their passages if all documents are searched; set documents (--documents) to a number"
             )
@@ -214,7 +220,7 @@ class Results(HitSequence):
 
         Classification codes are counted at `level`: class, subclass, group or full.
         """
-        if not self.is_complete:
+        if not self.has_all_candidates:
             raise UsageError("values cannot be counted if all documents are searched in batches; set documents (--documents) to a number")
         rows = np.arange(self.matches.passages) if self.eligible is None else np.flatnonzero(self.eligible)
         candidates = np.unique(self.matches.document_of_passage[rows])

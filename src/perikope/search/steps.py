@@ -176,7 +176,7 @@ class Search:
         equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         of_model = (self.best.note,) if self.best is not None and self.best.note else ()
         return Results(
-            self.snapshot, ranked, rank_all=rank_all, is_complete=complete,
+            self.snapshot, ranked, rank_all=rank_all, has_all_candidates=complete,
             notes=(*of_model, *prepared.all_notes, *((NOTHING_TO_COMPARE,) if equal else ())),
             queries=prepared.queries, model=self.model.short,
         )  # fmt: skip

@@ -14,8 +14,10 @@ import orjson
 
 from perikope.page import page_files
 from perikope.server.cache import JSON_TYPE, Answer, AnswerCache
+from perikope.server.cluster_metrics import ClusterMetrics
 from perikope.server.frames import Message
 from perikope.server.gate import Gate
+from perikope.server.handler import MISSING
 from perikope.server.incoming import BodyBudget, ClientGone, IncomingRequest, Receive, Scope
 from perikope.server.logs import Log, incident_of
 from perikope.server.metrics import TYPE as METRICS_TYPE
@@ -70,6 +72,7 @@ class App:
         self.bodies = BodyBudget(max(BODIES * settings.max_body, MOST_BODIES))
         self.is_starting = self.is_stopping = False
         self._openapi: dict[tuple[str, ...], bytes] = {}
+        self.cluster_metrics = ClusterMetrics(self.metrics.registry) if served.prepared else None
         self._count_processes()
 
     def _count_processes(self) -> None:
@@ -163,8 +166,10 @@ class App:
         self._note(index, facts)
         answer = _from_message((facts, content))
         self.metrics.cached.labels("no").inc()
+        if self.cluster_metrics is not None:
+            self.cluster_metrics.count(index.name, facts)
         self.metrics.observe_answer(facts, str(facts.get("model", "")))
-        if answer.status == 200 and self.settings.cache:
+        if answer.status == 200 and self.settings.cache and MISSING not in facts:
             self.cache.put(key, Answer(answer.status, answer.body, headers=answer.headers, cached=True))
             self.metrics.cache_bytes.set(self.cache.bytes)
         return answer
@@ -265,6 +270,9 @@ class App:
         for name, index in self.served.by_name.items():
             metrics.commits.labels(name).set(index.commit)
             metrics.readable.labels(name).set(index.is_readable)
+        if self.cluster_metrics is not None:
+            for prepared in self.served.prepared:
+                self.cluster_metrics.observe(prepared)
         pids = {SERVER: os.getpid(), **{f"{READER} {number}": pid for number, pid in pool.pids.items()}}
         metrics.observe_processes({**pids, WRITER: self.writer.pid} if self.writer.pid else pids)
         return metrics.text()
@@ -284,7 +292,7 @@ class App:
             facts["cached"] = True
         if incident := answer.facts.get("incident"):
             self.log.incident(incident)
-        for name in ("commit", "model", "waited", "stages"):
+        for name in ("commit", "model", MISSING, "waited", "stages"):
             if answer.facts.get(name):
                 facts[name] = answer.facts[name]
         asked = {"path": request.path, "query": request.query[:LOGGED]}
@@ -299,6 +307,8 @@ def _from_message(message: Message) -> Answer:
     headers = dict(facts.get("headers") or {})
     if "commit" in facts:
         headers["perikope-generation"] = str(facts["commit"])
+    if facts.get(MISSING):
+        headers["perikope-missing-shards"] = ",".join(map(str, facts[MISSING]))
     return Answer(status, content, JSON_TYPE if status == 200 else PROBLEM_TYPE, headers, facts)
 
 

@@ -24,14 +24,26 @@ import orjson
 
 from perikope.core.access import files_forbidden
 from perikope.core.checkpoints import watched
-from perikope.core.errors import IndexFormatError, InputError, LockedError, MissingExtra, NotFound, PerikopeError, UnreadableQuery
+from perikope.core.errors import (
+    IndexFormatError,
+    InputError,
+    LockedError,
+    MissingExtra,
+    NotFound,
+    PerikopeError,
+    ShardError,
+    UnreadableQuery,
+)
+from perikope.index.reader import Snapshot
 from perikope.search.facade import Index
 from perikope.search.options import OPTIONS
 from perikope.search.recipes import load_recipe
 from perikope.server.frames import Message, packed, receive
 from perikope.server.logs import incident_of
+from perikope.server.opening import FolderOpener, Opener
 from perikope.server.problems import Refusal
 from perikope.server.served import DAMAGED
+from perikope.service.answers import PartialAnswer
 from perikope.service.operations import GivenOptions, Operation, load_operations
 from perikope.service.originals import originals_in
 from perikope.service.requests import naming_options, read_body, read_query_string
@@ -43,8 +55,12 @@ LEFT_TO_SERVER = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that only the process that speaks HTTP acts on. A terminal sends some of them to all processes."""
 PING = "ping"
 """What a process is asked to find out whether it lives."""
+STATUS = "status"
+"""The operation that prepares a commit and tells how an index is; no HTTP request can ask for it."""
 COMMAND = "command line"
 """The operation that runs a command of the user of the server; no HTTP request can ask for it."""
+MISSING = "missing_shards"
+"""The key under which a process says which shards of a cluster an answer lacks."""
 PREPARED = "prepared"
 """What a message says that comes before the answer to a change: the change is ready, and its commit begins."""
 
@@ -95,6 +111,11 @@ class RequestLimits:
             raise Refusal(400, f"a batch has at most {self.k} results on this server, not {asked} for each of {queries} queries; divide it")
 
 
+def can_be_partial(operation: Operation) -> bool:
+    """Whether an answer of the operation can say that it lacks shards of a cluster."""
+    return isinstance(operation.answer, type) and issubclass(operation.answer, PartialAnswer)
+
+
 RunCommand = Callable[[Index, Sequence[str], Sequence[bool], int], dict[str, Any]]
 """Runs a command on an open index: its arguments, whether its streams are terminals, and how wide these are."""
 
@@ -108,12 +129,14 @@ class Handler:
         limits: RequestLimits,
         originals: Mapping[str, str] | None = None,
         run_command: RunCommand | None = None,
+        opener: Opener | None = None,
     ) -> None:
         """Handle requests for indexes, given by name with their folders.
 
         `originals` has the folders of documents whose files requests may read, by the name of the index. `run_command`
-        runs commands of the user of the server.
+        runs commands of the user of the server. `opener` opens the indexes if they are not in these folders.
         """
+        self._opener = opener or FolderOpener(folders)
         self._run_command = run_command
         self.folders, self.limits, self.operations, self.originals = dict(folders), limits, load_operations(), dict(originals or {})
         self._open: dict[str, tuple[int, Index]] = {}
@@ -126,17 +149,27 @@ class Handler:
         """
         known = self._open.get(name)
         if known is None:
-            known = generation, Index.open(self.folders[name])
+            known = generation, self._opener.open(name, generation)
         elif known[0] != generation:
-            known[1].refresh()
+            self._opener.show(name, known[1], generation)
             known = generation, known[1]
         self._open[name] = known
         return known[1]
 
     def answer(self, meta: Mapping[str, Any], body: bytes) -> Message:
         """Run the operation of a request. Returns what the server must know about the answer, and the answer."""
+        facts, content = self._answer(meta, body)
+        if (known := self._open.get(meta["index"])) is not None:
+            facts |= self._opener.facts(meta["index"], known[1])
+        return facts, content
+
+    def _answer(self, meta: Mapping[str, Any], body: bytes) -> Message:
         stages = Stages(time.monotonic() + float(meta["seconds"]))
         try:
+            if meta["operation"] == STATUS:
+                known = self._open.get(meta["index"])
+                watched_index = known[1] if known is not None else self.index(meta["index"], 0)
+                return {"status": 200}, encode(self._opener.status(meta["index"], watched_index, meta["generation"]))
             if meta["operation"] == COMMAND and self._run_command is not None:
                 return {"status": 200}, self._command(self._run_command, meta, body, stages)
             operation = self.operations[meta["operation"]]
@@ -144,7 +177,7 @@ class Handler:
             self.limits.check(operation, given)
             with watched(stages.begin), originals_in(self.originals.get(meta["index"], "")):
                 stages.begin("open")
-                index, answer = self._run(operation, given, meta)
+                snapshot, answer = self._run(operation, given, meta)
                 stages.begin("write")
             content = encode(answer)
             with contextlib.suppress(DeadlineExceeded):
@@ -152,20 +185,30 @@ class Handler:
             facts = {
                 "status": 200,
                 "stages": stages.seconds,
-                "commit": index.snapshot.manifest.generation,
+                "commit": snapshot.manifest.generation,
                 "model": getattr(answer, "model", ""),
             }
+            if snapshot.missing_shards:
+                facts[MISSING] = list(snapshot.missing_shards)
             return facts, content
         except Exception as error:
             return refused(error, self.folders, stages.seconds)
 
-    def _run(self, operation: Operation, given: GivenOptions, meta: Mapping[str, Any]) -> tuple[Index, Any]:
-        """The index of a request, and the answer. A damaged index is opened anew once: its files may be repaired."""
+    def _run(self, operation: Operation, given: GivenOptions, meta: Mapping[str, Any]) -> tuple[Snapshot, Any]:
+        """What was searched, and the answer. A damaged index is opened anew once: its files may be repaired.
+
+        Shards of a cluster may be left out, if it was opened so and the answer can say it.
+        """
+
+        def run(index: Index) -> tuple[Snapshot, Any]:
+            answer = operation.run(index, given)
+            return index.snapshot, answer
+
         for is_last in (False, True):
             try:
                 index = self.index(meta["index"], meta["generation"])
                 with naming_options(given):
-                    return index, operation.run(index, given)
+                    return index.ask_answering(run) if can_be_partial(operation) else run(index)
             except IndexFormatError:
                 self._open.pop(meta["index"], None)
                 if is_last:
@@ -229,6 +272,8 @@ def _refusal_for(error: Exception, folders: Mapping[str, str], incident: str) ->
         return Refusal(409, "another program is writing to the index; try again later", {"Retry-After": "1"})
     if isinstance(error, MissingExtra):
         return Refusal(400, "the server lacks a package that this request needs; choose another model, or tell the operator")
+    if isinstance(error, ShardError):
+        return Refusal(503, str(error), {"Retry-After": "2"})
     if isinstance(error, PerikopeError) and not incident:
         # The file of an error is one of the server, since requests cannot name files.
         message = error.reason if isinstance(error, InputError) else str(error)
@@ -254,10 +299,11 @@ def handle_requests(
     limits: RequestLimits,
     originals: Mapping[str, str] | None = None,
     run_command: RunCommand | None = None,
+    opener: Opener | None = None,
 ) -> None:
     """The main function of a process that reads: answers requests until the other side ends."""
     prepare_process()
-    handler = Handler(folders, limits, originals, run_command)
+    handler = Handler(folders, limits, originals, run_command, opener)
     for name in folders:
         # An index that cannot be opened is a problem of the requests that ask for it.
         with contextlib.suppress(PerikopeError, OSError):
@@ -270,18 +316,23 @@ def handle_requests(
 
 
 def prepare_process() -> None:
-    """Leave signals to the process that speaks HTTP, which ends this one by closing its connection.
+    """Leave signals to the process that speaks HTTP, and warnings to nobody.
 
     The garbage collector leaves alone what the fork server has loaded: looking through it took a tenth of a second, in
     which a request waited, and copied shared memory.
     """
     gc.freeze()
-    for name in LEFT_TO_SERVER:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    leave_signals()
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
     warnings.simplefilter("ignore")
+
+
+def leave_signals() -> None:
+    """Leave signals to the process that speaks HTTP, which ends this one by closing its connection."""
+    for name in LEFT_TO_SERVER:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 @contextlib.contextmanager

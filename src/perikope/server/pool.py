@@ -197,11 +197,14 @@ class PoolCounts:
 class ReaderPool:
     """Processes that answer requests, and a queue."""
 
-    def __init__(self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int, on_end: OnEnd = ignore_end) -> None:
+    def __init__(
+        self, main: Main, arguments: tuple[Any, ...], size: int, waiting: int, on_end: OnEnd = ignore_end, kind: str = READER
+    ) -> None:
         """A pool of `size` processes with the main function `main`; at most `waiting` requests wait.
 
-        `on_end` is called for each process that ends before the pool is closed.
+        `on_end` is called for each process that ends before the pool is closed. `kind` is the name of the processes.
         """
+        self._kind = kind
         self._main, self._arguments, self.size, self._most, self._on_end = main, arguments, size, waiting, on_end
         self._context = process_context()
         self._jobs: deque[QueuedRequest] = deque()
@@ -370,7 +373,7 @@ class ReaderPool:
         """Replace a process, whose request became `request`. If that fails, try again, ever more slowly."""
         self.counts.restarts += 1
         if (old := self._processes.pop(number, None)) is not None:
-            self._on_end(await old.ended(READER, request))
+            self._on_end(await old.ended(self._kind, request))
         pause = 0.05
         while not self._closing and not await self._started(number):
             await asyncio.sleep(pause)
@@ -378,7 +381,7 @@ class ReaderPool:
 
     async def _started(self, number: int) -> bool:
         try:
-            self._processes[number] = await Process.start(self._context, self._main, self._arguments, READER, number)
+            self._processes[number] = await Process.start(self._context, self._main, self._arguments, self._kind, number)
         except (OSError, EOFError, TimeoutError):
             return False
         return True

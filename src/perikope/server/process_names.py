@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 PROGRAM = "perikope"
-SERVER, READER, WRITER, FORK_SERVER, FOLDER_READER = "server", "reader", "writer", "fork server", "folder reader"
+SERVER, READER, WRITER, WATCHER = "server", "reader", "writer", "watcher"
+FORK_SERVER, FOLDER_READER = "fork server", "folder reader"
 """The kinds of processes of a server."""
 _SET_NAME = 15
 """`PR_SET_NAME` of `prctl`."""

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +25,14 @@ from perikope.server.app import App
 from perikope.server.commands import CommandSockets
 from perikope.server.ends import ProcessEnd
 from perikope.server.gate import Gate, allowed_hosts, read_tokens
-from perikope.server.handler import RequestLimits, RunCommand, handle_requests
+from perikope.server.handler import STATUS, RequestLimits, RunCommand, handle_requests
 from perikope.server.logs import Log
+from perikope.server.opening import Opener
 from perikope.server.pool import ReaderPool, end_fork_server
-from perikope.server.process_names import SERVER, name_process
+from perikope.server.problems import Refusal
+from perikope.server.process_names import SERVER, WATCHER, name_process
 from perikope.server.protocol import ConnectionLimits, limited_protocol
-from perikope.server.served import EVERY, ServedIndexes
+from perikope.server.served import EVERY, READABLE, PreparedIndex, ServedIndexes
 from perikope.server.settings import ServerSettings
 from perikope.server.writer import Writer
 
@@ -40,6 +43,10 @@ RELOAD: signal.Signals | None = getattr(signal, "SIGHUP", None)
 STARTING = "folders are read, and the first start on a computer compiles kernels for a minute; perikope warmup does it in advance"
 SHUTDOWN = 30.0
 """Seconds that requests may take to finish after the server was told to end."""
+STATUS_EVERY, STATUS_SECONDS = 2.0, 10.0
+"""Seconds between two looks at a prepared index, and that one may take."""
+NOT_READABLE = {READABLE: False}
+"""The status of a prepared index of which nothing could be learned."""
 KEEP_ALIVE = 30
 """Seconds that a connection may stay open without a request."""
 
@@ -100,6 +107,8 @@ class Server:
     """Called when requests can search."""
     run_command: RunCommand | None = None
     """Runs commands of the user of the server; None if it answers none."""
+    opener: Opener | None = None
+    """Opens the indexes if their files are not on this machine."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: dict[str, folders.BrokenFiles] = field(default_factory=dict)
     """By index, the files of its folder that could not be read."""
@@ -120,7 +129,9 @@ class Server:
         self.log.take_over()
         name_process(SERVER, keeps_command=True)
         connections = ConnectionLimits(settings.max_connections, settings.client_timeout, settings.max_query)
-        arguments = served.folders, limits, served.originals(settings.originals), self.run_command
+        arguments = served.folders, limits, served.originals(settings.originals), self.run_command, self.opener
+        # A process of its own, so that it does not wait behind requests.
+        watcher = ReaderPool(handle_requests, arguments, 1, len(served.prepared) + 1, self._log_end, WATCHER) if served.prepared else None
         pool = ReaderPool(handle_requests, arguments, settings.processes, settings.waiting, self._log_end)
         writer = Writer(served.folders, served.documents, settings.waiting, settings.write_timeout, self._log_end)
         app = App(settings, served, self.gate(), pool, writer, self.log, connections)
@@ -129,10 +140,10 @@ class Server:
         try:
             async with self._assisting(app), self._listening(app, connections):
                 self.log.event("starting", address=self.address, note=STARTING)
-                if await self._started(pool):
+                if await self._started(pool, watcher):
                     if self.run_command is not None:
                         await commands.start()
-                    await self._serve(app, writer)
+                    await self._serve(app, writer, watcher)
                 self.log.event("stopping", waiting=pool.waiting)
                 app.is_stopping = True
         finally:
@@ -140,6 +151,8 @@ class Server:
                 Path(settings.socket).unlink(missing_ok=True)
             await commands.close()
             await writer.close(SHUTDOWN)
+            if watcher is not None:
+                await watcher.close(0.0)
             await pool.close(SHUTDOWN)
         self.log.event("stopped")
 
@@ -176,9 +189,9 @@ class Server:
             server.should_exit = True
             await serving
 
-    async def _started(self, pool: ReaderPool) -> bool:
+    async def _started(self, *pools: ReaderPool | None) -> bool:
         """Read folders and start the processes; False if a signal to end came first."""
-        starting, stopping = asyncio.create_task(self._prepare(pool)), asyncio.create_task(self._wait())
+        starting, stopping = asyncio.create_task(self._prepare(*pools)), asyncio.create_task(self._wait())
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             stopping.cancel()
@@ -190,21 +203,25 @@ class Server:
         end_fork_server()
         return False
 
-    async def _prepare(self, pool: ReaderPool) -> None:
+    async def _prepare(self, *pools: ReaderPool | None) -> None:
         """Make the indexes of folders equal to them, then start the processes. The first start compiles kernels."""
         for index in self.served.by_name.values():
             if index.documents is not None:
                 report = await folders.build_elsewhere(index.documents, index.folder)
                 self._log_folder(index.name, report.documents, folders.problems_of(report))
-        await pool.start()
+        for pool in pools:
+            if pool is not None:
+                await pool.start()
 
-    async def _serve(self, app: App, writer: Writer) -> None:
+    async def _serve(self, app: App, writer: Writer, watcher: ReaderPool | None) -> None:
         """Let requests search until a signal comes."""
         served = self.served
         served.look()
         app.is_starting = False
         gc.freeze()  # what was loaded stays, so the garbage collector need not look through it while requests wait
         tasks = [asyncio.create_task(self._look()), *(asyncio.create_task(self._watch(name, writer)) for name in served.documents)]
+        if watcher is not None:
+            tasks += [asyncio.create_task(self._follow(index, watcher)) for index in served.prepared]
         self.log.event("ready", workers=self.settings.processes, indexes=list(served.by_name), pid=os.getpid())
         self.on_ready()
         await self._wait()
@@ -248,6 +265,25 @@ class Server:
         while True:
             await asyncio.sleep(EVERY)
             self.served.look()
+
+    async def _follow(self, index: PreparedIndex, watcher: ReaderPool) -> None:
+        """Let commits of an index be prepared, and show them when they are; learn how the index is."""
+        while True:
+            shown, was_readable, number = index.generation, index.is_readable, index.newest
+            meta = {"operation": STATUS, "index": index.name, "generation": number}
+            try:
+                facts, content = await watcher.ask(meta, b"", STATUS_SECONDS)
+                index.learn(orjson.loads(content) if facts["status"] == 200 else NOT_READABLE, number)
+            except Refusal:
+                index.learn(NOT_READABLE, number)
+            if index.is_readable != was_readable:
+                self.log.event("index readable" if index.is_readable else "index not readable", index=index.name)
+            if index.generation != shown:
+                self.log.event("commit shown", index=index.name, commit=index.commit)
+            ends = time.monotonic() + STATUS_EVERY
+            await asyncio.sleep(EVERY)
+            while not index.is_behind and time.monotonic() < ends:
+                await asyncio.sleep(EVERY)
 
     async def _watch(self, name: str, writer: Writer) -> None:
         """Keep an index equal to its folder of documents."""

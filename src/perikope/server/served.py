@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,10 @@ from perikope.index import manifest as manifests
 
 DAMAGED = "damaged"
 """The key under which a process says which file of an index it has found damaged."""
+PREPARED, READABLE = "prepared", "readable"
+"""The keys of a status that say whether the commit it was asked for is prepared, and whether the index can be read."""
+KEPT = 2
+"""The number of commits before the shown one that are kept for requests that have begun."""
 EVERY = 0.25
 """Seconds between two looks at the manifests."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -87,6 +93,75 @@ class ServedIndex:
         return True
 
 
+@dataclass(slots=True)
+class PreparedIndex(ServedIndex):
+    """An index whose commits are prepared on other machines before requests see them.
+
+    Each noticed manifest is kept under a number in the folder `states`, so that all processes show the same commit for
+    a number, whenever they start. When it is prepared, `generation` becomes its number, and later requests see it.
+    """
+
+    states: Path = Path()
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """What was last learned about the index; see `perikope.server.opening.Opener.status`."""
+    newest: int = 1
+    """The number of the last commit that was noticed."""
+    _noticed: float = 0.0
+    _newest_commit: int = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is a commit that requests do not see yet."""
+        return self.newest != self.generation
+
+    @property
+    def lag(self) -> tuple[int, float]:
+        """How many commits, and how many seconds, the shown commit is behind the last one."""
+        return (self._newest_commit - self.commit, time.monotonic() - self._noticed) if self.is_behind else (0, 0.0)
+
+    def look(self) -> bool:
+        """Look at the manifest and keep a new one under its number. Only the first one is shown at once."""
+        seen = identity_of(self.folder / MANIFEST_FILE)
+        if seen == self._seen:
+            return False
+        try:
+            manifest = manifests.load(self.folder)
+        except PerikopeError:
+            return False
+        if not self.is_behind:
+            self._noticed = time.monotonic()
+        is_first, self._seen = not self._seen, seen
+        self.newest, self._newest_commit = self.newest + 1, manifest.generation
+        manifests.replace(state_folder(self.states, self.name, self.newest), manifest)
+        if is_first:
+            self._show()
+        return True
+
+    def learn(self, status: Mapping[str, Any], number: int) -> None:
+        """Take over a status that was asked for with the number of a commit. If the commit is prepared, it is shown."""
+        self.status = status
+        if number == self.newest and self.is_behind and status.get(PREPARED):
+            self._show()
+
+    def _show(self) -> None:
+        self.generation, self.commit = self.newest, self._newest_commit
+        for kept in self.states.glob(f"{self.name}-*"):
+            if int(kept.name.rpartition("-")[2]) < self.generation - KEPT:
+                shutil.rmtree(kept, ignore_errors=True)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the index can be searched, as far as is known."""
+        return bool(self.status.get(READABLE, True))
+
+
+def state_folder(states: Path, name: str, number: int) -> Path:
+    """The folder with the manifest of a commit of a prepared index, which is made."""
+    folder = states / f"{name}-{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 @dataclass(frozen=True, slots=True)
 class ServedIndexes:
     """All indexes of a server by name."""
@@ -97,6 +172,11 @@ class ServedIndexes:
     def folders(self) -> dict[str, str]:
         """The folders of the indexes, by name."""
         return {name: str(index.folder) for name, index in self.by_name.items()}
+
+    @property
+    def prepared(self) -> list[PreparedIndex]:
+        """The indexes whose commits are prepared before requests see them."""
+        return [index for index in self.by_name.values() if isinstance(index, PreparedIndex)]
 
     @property
     def documents(self) -> dict[str, str]:

@@ -30,8 +30,18 @@ class CountedValues:
     """The number of different values, also of those that are not in `values`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialAnswer:
+    """An answer that can say that it is incomplete. Other answers of a cluster that lack a shard are errors."""
+
+    complete: bool = True
+    """Whether all documents were searched; false if shards of a cluster did not answer."""
+    missing_shards: tuple[int, ...] = ()
+    """The numbers of the shards of a cluster that did not answer, so that their documents are missing."""
+
+
 @dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class SearchAnswer(PartialAnswer):
     """The results of one search."""
 
     generation: int
@@ -66,7 +76,7 @@ class BatchItem:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchAnswer:
+class BatchAnswer(PartialAnswer):
     """The results of several searches, all of the same commit."""
 
     generation: int
@@ -76,7 +86,7 @@ class BatchAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextAnswer:
+class ContextAnswer(PartialAnswer):
     """The hits of a search as one text for a language model, within a budget of tokens."""
 
     text: str

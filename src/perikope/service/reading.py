@@ -132,6 +132,8 @@ def _answer(index: Index, topic: str | Topic, asked: SearchRequest, given: Any) 
         warnings=tuple(map(str, complaints)),
         suggestions=CorrectedQuery(dict(results.suggestions.words), results.suggestions.query),
         reasons=tuple(_reasons(results)) if asked.reasons and not asked.document_ranking else (),
+        complete=results.complete,
+        missing_shards=results.missing_shards,
     )
 
 
@@ -172,7 +174,8 @@ def search_many(index: Index, given: GivenOptions) -> BatchAnswer:
             items.append(BatchItem(_answer(index, query, asked, given.search), ""))
         except UsageError as error:
             items.append(BatchItem(None, str(error)))
-    return BatchAnswer(index.snapshot.manifest.generation, tuple(items))
+    missing = index.snapshot.missing_shards
+    return BatchAnswer(index.snapshot.manifest.generation, tuple(items), complete=not missing, missing_shards=missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +193,10 @@ def context(index: Index, given: GivenOptions) -> ContextAnswer:
     checkpoint("hits")
     text = results.context(given.own.budget, around=given.own.around)
     notes = (*results.notes, *([no_room(given.own.budget, text.needed)] if text.needed else []))
-    return ContextAnswer(text.text, text.pieces, text.tokens, text.left_out, text.needed, results.model, notes)
+    return ContextAnswer(
+        text.text, text.pieces, text.tokens, text.left_out, text.needed, results.model, notes,
+        complete=results.complete, missing_shards=results.missing_shards,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

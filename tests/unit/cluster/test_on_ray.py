@@ -16,8 +16,8 @@ import ray
 
 from perikope.cluster import on_ray
 from perikope.cluster.building import append, build_cluster
-from perikope.cluster.ray_shards import ShardError, replica_name
-from perikope.core.errors import UsageError
+from perikope.cluster.ray_shards import replica_name
+from perikope.core.errors import ShardError, UsageError
 from perikope.search.facade import Index
 from tests.unit.cluster.test_building import QUERIES, lines
 

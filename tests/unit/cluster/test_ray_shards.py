@@ -4,20 +4,21 @@ import itertools
 import pickle
 import random
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
 
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import ActorDiedError, RayActorError, RayTaskError
 
 from perikope.cluster import ray_shards
 from perikope.cluster.building import append, build_cluster
-from perikope.cluster.ray_shards import RayShards, ShardError, ShardReplica
+from perikope.cluster.index import ClusterIndex
+from perikope.cluster.ray_shards import RayShards, ShardReplica
 from perikope.cluster.snapshot import ClusterSnapshot
-from perikope.core.errors import UsageError
+from perikope.core.errors import ShardError, UsageError
 from perikope.index import manifest as manifests
 from perikope.search.facade import Index
 from tests.unit.cluster.test_building import QUERIES, lines
@@ -30,9 +31,10 @@ class Actor:
 
     def __init__(self, pool, folder, number):
         self._pool, self._folder, self._number = pool, str(folder), number
-        self.dead, self.pause, self.calls = False, 0.0, 0
+        self.dead, self.pause, self.calls, self._error = False, 0.0, 0, RayActorError()
         self.start()
         self.answer = SimpleNamespace(remote=self._remote)
+        self.prepare = SimpleNamespace(options=lambda concurrency_group: SimpleNamespace(remote=self._prepare))
 
     def start(self):
         self._replica, self.dead = ShardReplica(self._folder, self._number), False
@@ -41,10 +43,17 @@ class Actor:
         self.calls += 1
         return self._pool.submit(self._answer, pickle.dumps(given))
 
+    def _prepare(self, *given):
+        if self.dead:
+            failed = Future()
+            failed.set_exception(ActorDiedError())
+            return failed
+        return self._pool.submit(self._replica.prepare, *given)
+
     def _answer(self, given):
         time.sleep(self.pause)
         if self.dead:
-            raise RayActorError
+            raise self._error
         try:
             return pickle.loads(pickle.dumps(self._replica.answer(*pickle.loads(given))))
         except Exception as error:
@@ -52,7 +61,7 @@ class Actor:
 
 
 def ray_wait(references: list[Future], num_returns=1, timeout=None):
-    done, _ = wait(references, timeout, FIRST_COMPLETED)
+    done, _ = wait(references, timeout, FIRST_COMPLETED if num_returns == 1 else ALL_COMPLETED)
     return [one for one in references if one in done][:num_returns], []
 
 
@@ -149,3 +158,73 @@ def test_replicas_open_a_new_generation_beside_the_old_one(actors, tmp_path):
     for _ in range(2):
         assert names(new) == after
         assert names(old) == before
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_a_generation_is_opened_before_it_is_asked_about(actors, tmp_path):
+    folder, replicas = actors
+    index, shards = searching(folder, replicas)
+    names(index)
+    (tmp_path / "more.jsonl").write_text(lines(60, 90))
+    append(str(folder), [str(tmp_path / "more.jsonl")])
+    manifest = manifests.load(folder)
+    replicas[1][0].dead = True
+    assert [alive for alive, _ in shards.prepare(manifest)] == [2, 1]
+    until(lambda: shards.prepare(manifest) == [(2, 2), (1, 1)])
+    for actor in (*replicas[0], replicas[1][1]):
+        assert len(actor._replica._opened) == 2
+    assert shards.figures.failures == 0, "nobody asked a question"
+
+
+def test_an_actor_that_was_stopped_and_started_again_is_found(actors):
+    folder, replicas = actors
+    started = {(1, 0): replicas[1][0]}
+    manifest = manifests.load(folder)
+    gone = Actor(replicas[1][0]._pool, folder, 1)
+    gone.dead, gone._error = True, ActorDiedError()
+    shards = RayShards(manifest, [replicas[0], [gone]], deadline=20.0, find=lambda shard, number: started.get((shard, number)))
+    index = Index.open(folder)
+    index._snapshot = ClusterSnapshot(folder, manifest, shards)
+    assert names(index) == names(Index.open(folder))
+    assert shards.figures.failures == 1
+
+
+def test_shards_at_a_later_generation_know_what_was_counted_and_which_replicas_fail(actors, tmp_path):
+    folder, replicas = actors
+    index, shards = searching(folder, replicas, deadline=0.3)
+    names(index)
+    for replica in replicas[1]:
+        replica.dead = True
+    with pytest.raises(ShardError) as error:
+        index.search("rotor seal")
+    shards.missing.note(error.value.shards)
+    later = shards.at(manifests.load(folder))
+    assert later.figures.questions == shards.figures.questions > 0
+    assert later.figures.given_up == 1
+    assert later.missing.known() == {1}
+    for replica in replicas[1]:
+        replica.start()
+    until(lambda: later.missing.known() == frozenset())
+
+
+def test_a_partial_search_over_replicas_goes_on_without_a_shard_and_with_it_again(actors):
+    folder, replicas = actors
+    manifest = manifests.load(folder)
+    index = ClusterIndex(folder, RayShards(manifest, replicas, deadline=0.5), manifest, partial=True)
+    expected = names(index)
+    for replica in replicas[1]:
+        replica.dead = True
+    assert index.search("rotor seal").missing_shards == (1,)
+    began = time.monotonic()
+    assert index.search("rotor seal").missing_shards == (1,)
+    assert time.monotonic() - began < 20, "the deadline is not waited for again"
+    for replica in replicas[1]:
+        replica.start()
+    until(lambda: index.search("rotor seal").complete)
+    assert names(index) == expected == names(Index.open(folder))

@@ -6,6 +6,10 @@
 
 /** The results of several searches, all of the same commit. */
 export interface BatchAnswer {
+  /** Whether all documents were searched; false if shards of a cluster did not answer. */
+  complete: boolean;
+  /** The numbers of the shards of a cluster that did not answer, so that their documents are missing. */
+  missing_shards: number[];
   /** The number of the commit that was searched. */
   generation: number;
   /** One item per query, in the order of the queries. */
@@ -22,6 +26,10 @@ export interface BatchItem {
 
 /** The hits of a search as one text for a language model, within a budget of tokens. */
 export interface ContextAnswer {
+  /** Whether all documents were searched; false if shards of a cluster did not answer. */
+  complete: boolean;
+  /** The numbers of the shards of a cluster that did not answer, so that their documents are missing. */
+  missing_shards: number[];
   /** The whole text, with borders and headings. */
   text: string;
   /** The excerpts, in the order of the text. */
@@ -499,6 +507,10 @@ export interface ScoreReasons {
 
 /** The results of one search. */
 export interface SearchAnswer {
+  /** Whether all documents were searched; false if shards of a cluster did not answer. */
+  complete: boolean;
+  /** The numbers of the shards of a cluster that did not answer, so that their documents are missing. */
+  missing_shards: number[];
   /** The number of the commit that was searched. */
   generation: number;
   /** A checksum of the content of the index that was searched. */
