@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-adapters test-cluster test-neural test-docs page-tools page-check screenshots lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-adapters test-cluster test-neural test-docs page-tools page-check screenshots docs lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -55,6 +55,15 @@ page-check: page-tools
 screenshots: page-tools
 	$(BIN)/python -m tests.page.screenshots docs/images
 
+# Writes the documentation as a site to build/site, from the Markdown files as they lie; docs/index.md declares the
+# navigation. A warning of Sphinx, a link without a target, or anything that a page would load from elsewhere is an error.
+docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	rm -rf build/site build/site-state
+	$(BIN)/python -m sphinx --builder html --conf-dir scripts/website --doctree-dir build/site-state \
+		--fail-on-warning --keep-going --nitpicky --quiet . build/site
+	$(BIN)/python scripts/website/check_site.py build/site
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -73,13 +82,15 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
 # Writes one page per experiment to docs/results, for the collections that are present. Finished work is kept in
-# .bench/results and is not repeated. The program exits with 1 if topics were left out; the page lists them.
+# .bench/results and is not repeated. The program exits with 1 if topics were left out; the page lists them. Figures are
+# in the HTML page only; the Markdown page links to it.
 results: $(VENV)/installed-dev
 	mkdir -p docs/results .bench/results
 	for name in conditionalqa evidence-inference obliqa; do \
 		if [ -d ../shared/data/$$name ]; then \
 			$(BIN)/perikope experiment experiments/$$name.toml --out .bench/results/$$name || [ $$? -eq 1 ] || exit 2; \
-			cp .bench/results/$$name/report.md docs/results/$$name.md && cp .bench/results/$$name/report.html docs/results/$$name.html || exit 2; \
+			sed -E "s/^!\[(.*)\]\(figures\/[^)]*\)$$/Figure: [\1]($$name.html)/" .bench/results/$$name/report.md > docs/results/$$name.md && \
+				cp .bench/results/$$name/report.html docs/results/$$name.html || exit 2; \
 		else echo "collection ../shared/data/$$name not found: skipped"; fi; \
 	done
 

@@ -1,23 +1,12 @@
 """The reference of configuration files is what their declarations say."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from perikope.core.configuration import Table, inner_table
 from perikope.core.options import declared
+from tests.support.programs import program
 
-
-def program():
-    path = Path(__file__).parents[2] / "scripts" / "make_keys.py"
-    specification = importlib.util.spec_from_file_location("make_keys", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-MAKE_KEYS = program()
+MAKE_KEYS = program("make_keys.py")
 
 
 def tables(keys: type[Table]):

@@ -6,6 +6,7 @@ python blocks of a page share their names. Other languages are parsed if there i
     checkout    commands that begin with make; they need the files of the repository
     install     pip install, from the repository
     neural      needs the extra of that name; so do langchain, llamaindex, haystack, pyterrier, mcp and frames
+    curl        needs the program of that name
     slow        takes more than some seconds
     background  a command that runs until the end of the page, such as a server
     excerpt     a part of a program, which is parsed and not run
@@ -25,7 +26,9 @@ EXTRAS = {
     "mcp": "mcp", "frames": "pyarrow",
 }  # fmt: skip
 """Extras that blocks may need, each with a package by which one sees that the extra is installed."""
-NEEDS = frozenset({"checkout", "install", "slow", "background", "excerpt", *EXTRAS})
+PROGRAMS = frozenset({"curl"})
+"""Programs that blocks may need and that a machine may lack."""
+NEEDS = frozenset({"checkout", "install", "slow", "background", "excerpt", *EXTRAS, *PROGRAMS})
 
 _BLOCK = re.compile(r"^( *)```(?P<words>[^\n`]*)\n(?P<text>.*?)^\1```$", re.S | re.M)
 

@@ -6,6 +6,7 @@ variable PERIKOPE_DOCUMENTATION is then `all`), in a clone of the repository wit
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,13 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import EXTRAS, PAGES, ROOT, Block, blocks_of
+from tests.documentation.blocks import EXTRAS, PAGES, PROGRAMS, ROOT, Block, blocks_of
 
 EVERYTHING = os.environ.get("PERIKOPE_DOCUMENTATION") == "all"
 PAGES_THAT_RUN = [page for page in PAGES if any(block.is_run and "checkout" not in block.needs for block in blocks_of(page))]
 
 
 def is_left_out(block: Block) -> bool:
+    if any(shutil.which(program) is None for program in block.needs & PROGRAMS):
+        return True
     if not block.is_run or EVERYTHING:
         return not block.is_run
     return bool(block.needs & {"checkout", "install", "slow"}) or any(find_spec(EXTRAS[extra]) is None for extra in block.needs & {*EXTRAS})
