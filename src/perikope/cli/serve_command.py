@@ -15,6 +15,8 @@ from perikope.core.options import declared
 from perikope.server.settings import GROUPS, ServerSettings
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from perikope.server.served import ServedIndexes
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,9 +50,7 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     """
     try:
         from perikope.server import gate
-        from perikope.server.clients import Clients
-        from perikope.server.logs import Log
-        from perikope.server.running import Server, ignore_reload, open_socket
+        from perikope.server.running import ignore_reload, listening_socket
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "uvicorn", "server") from None
     if new_token:
@@ -66,7 +66,18 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
     if settings.mcp:
         import perikope.service.mcp_protocol  # noqa: F401  (a missing package is reported now)
     ignore_reload()
-    listening = open_socket(settings)
+    with listening_socket(settings) as listening:
+        _serve_at(listening, settings, paths, opens)
+    return 0
+
+
+def _serve_at(listening: socket, settings: ServerSettings, paths: tuple[str, ...], opens: bool | None) -> None:
+    """Serve indexes and folders at a socket until a signal comes."""
+    from perikope.server import gate
+    from perikope.server.clients import Clients
+    from perikope.server.logs import Log
+    from perikope.server.running import Server
+
     served = _served(paths)
     clients = Clients.of(settings.proxy, settings.log_clients)
     log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow, clients=clients)
@@ -79,7 +90,6 @@ def command(paths: tuple[str, ...], opens: bool | None, new_token: str, **given:
         server.run_command = run_search
     server.gate()  # mistakes in the file of tokens are reported now
     server.run()
-    return 0
 
 
 def _check_address(settings: ServerSettings) -> None:
