@@ -14,6 +14,7 @@ from perikope.index import manifest as manifests
 from perikope.index.check import check
 from perikope.index.commit import IndexWriter
 from perikope.search.facade import Index
+from perikope.text.analysis import ANALYSIS_VERSION
 from tests.durability import harms
 from tests.durability.harms import regions
 from tests.durability.probe import look
@@ -22,6 +23,9 @@ SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 THOROUGH = "PERIKOPE_SOAK" in os.environ
 """Whether every byte that has a meaning is flipped, and four of every gap, whose bytes nothing reads. Otherwise
 these are: all bytes of headers and tails, one of every column, one of every fourth gap, and some of the others."""
+
+NEWER = "a newer version of perikope has written it; use that version, or restore a backup"
+"""What to do about a file of a newer version."""
 
 
 @pytest.fixture
@@ -151,18 +155,30 @@ def test_missing_tombstones_are_named(folder):
         Index.open(folder)
 
 
-def test_an_index_of_another_version_is_refused(folder):
-    unknown = max(manifests.FORMAT, manifests.FORMAT_OF_CLUSTER) + 1
-    harms.forge_manifest(folder, ["format"], unknown)
-    message = f"has index format {unknown}, this program reads {manifests.FORMAT}: build the index again"
-    for use in (Index.open, check, IndexWriter):
+@pytest.mark.parametrize(
+    ("changed", "what", "advice"),
+    [
+        ("older", "has index format 2, this program reads 3", "build the index again"),
+        ("newer", "has index format 5, this program reads 3", NEWER),
+        ("newer text analysis", f"version {ANALYSIS_VERSION + 1} of the text analysis, this program has version", NEWER),
+    ],
+)
+def test_an_index_of_another_version_is_refused(folder, changed, what, advice):
+    """After a rollback, the index of a newer version must not be built again over."""
+    if changed == "newer text analysis":
+        harms.forge_manifest(folder, ["analysis", "version"], ANALYSIS_VERSION + 1)
+    else:
+        harms.forge_manifest(folder, ["format"], 2 if changed == "older" else max(manifests.FORMAT, manifests.FORMAT_OF_CLUSTER) + 1)
+    message = f"{what}.*: {advice}"
+    # The files of an index of another text analysis are sound.
+    for use in (Index.open, IndexWriter, *([] if changed == "newer text analysis" else [check])):
         with pytest.raises(IndexFormatError, match=message):
             use(folder)
 
 
 def test_a_segment_of_another_version_is_refused(folder):
     harms.flip(folder, segments(folder)[0], 8, 0x40)
-    with pytest.raises(IndexFormatError, match="has format version 67, this program reads 3"):
+    with pytest.raises(IndexFormatError, match=f"has format version 67, this program reads 3: {NEWER}"):
         Index.open(folder)
 
 

@@ -77,12 +77,27 @@ def test_malformed_http_is_refused(live: LiveServer, data: bytes) -> None:
     assert json.loads(body)["status"] == status
 
 
-def test_malformed_chunks_are_refused(live: LiveServer) -> None:
-    top = head("POST", "/indexes/small/search", live.port, "Content-Type: application/json", "Transfer-Encoding: chunked")
-    for chunks in (b"zz\r\n\r\n", b"ffffffffffffffffff\r\n", b"-1\r\n\r\n"):
-        with connected(live.port) as connection:
-            connection.sendall(top + chunks)
-            assert connection.recv(100)[9:12] in (b"400", b"")
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+@pytest.mark.parametrize("chunks", [b"zz\r\n\r\n", b"ffffffffffffffffff\r\n", b"-1\r\n\r\n", b"2\r\n{}}}}"])
+def test_malformed_chunks_are_refused(live: LiveServer, chunks: bytes, pause: float) -> None:
+    """The client is told so, whether the body comes with the head or after it."""
+    with connected(live.port) as connection:
+        connection.sendall(head("POST", "/indexes/small/search", live.port, "Content-Type: application/json", "Transfer-Encoding: chunked"))
+        time.sleep(pause)
+        connection.sendall(chunks)
+        answer = read_all(connection)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    status, headers, body = _parsed(answer)
+    assert status == 400
+    assert {name: headers.get(name) for name in PROMISED} == PROMISED
+    assert "is not HTTP/1.1" in json.loads(body)["detail"]
+
+
+def test_a_malformed_request_is_not_the_answer_to_the_one_before(live: LiveServer) -> None:
+    """The first request is not answered yet when the second one is read."""
+    first = head("GET", SEARCH, live.port).replace(b"Connection: close\r\n", b"")
+    answer = exchange(live.port, first + b"GARBAGE\r\n\r\n")
+    assert b" 400 " not in answer
 
 
 def test_long_heads_are_refused(live: LiveServer) -> None:

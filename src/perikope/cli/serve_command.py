@@ -16,6 +16,8 @@ from perikope.core.options import declared
 from perikope.server.settings import GROUPS, ServerSettings
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from perikope.server.opening import Opener
     from perikope.server.served import ServedIndexes
 
@@ -75,14 +77,20 @@ def read_settings(given: dict[str, Any]) -> ServerSettings:
 
 def serve(settings: ServerSettings, served: Callable[[], ServedIndexes], opens: bool | None, opener: Opener | None = None) -> None:
     """Serve indexes until a signal ends the server. `opener` opens them if their files are not on this machine."""
+    from perikope.server.running import ignore_reload, listening_socket
+
+    ignore_reload()
+    with listening_socket(settings) as listening:
+        _serve_at(listening, settings, served(), opens, opener)
+
+
+def _serve_at(listening: socket, settings: ServerSettings, indexes: ServedIndexes, opens: bool | None, opener: Opener | None) -> None:
+    """Serve indexes at a socket until a signal comes."""
     from perikope.server import gate
     from perikope.server.clients import Clients
     from perikope.server.logs import Log
-    from perikope.server.running import Server, ignore_reload, open_socket
+    from perikope.server.running import Server
 
-    ignore_reload()
-    listening = open_socket(settings)
-    indexes = served()
     clients = Clients.of(settings.proxy, settings.log_clients)
     log = Log(access=settings.access_log, queries=settings.log_queries, slow=settings.slow, clients=clients)
     shown = settings.allow_host[0] if settings.allow_host and gate.is_any_address(settings.host) else _host(settings.host)

@@ -1,7 +1,8 @@
 """The names of passages in files: `document#passage`, split at the last `#`.
 
-Inside an id, `#`, `%`, white space and control characters are percent-encoded. A passage without an id is named by its
-number in the document, from 1: `@3`. An element is named by its path from the document down: `/article[1]/sec[2]`.
+Inside an id, `#`, `%`, white space, control characters and invisible ones are percent-encoded, so that a name can be
+copied from a terminal. A passage without an id is named by its number in the document, from 1: `@3`. An element is
+named by its path from the document down: `/article[1]/sec[2]`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
+from perikope.core.characters import is_invisible
 from perikope.core.errors import UsageError
 
-_UNSAFE = re.compile(r"[#%\s\x00-\x1f\x7f]")
+_UNSAFE = re.compile(r"[#%\s\x00-\x1f\x7f-\x9f]")
 _UNSAFE_IN_PATH = re.compile(r"[%/\[\]]")
 _STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
 
@@ -20,10 +22,17 @@ _STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
 def encode(text: str) -> str:
     """Percent-encode `#`, `%`, white space and control characters, which would break a name or a line.
 
-    >>> encode("EP 1#2")
-    'EP%201%232'
+    Invisible characters are encoded, too, since a terminal would drop them, or turn the text after them.
+
+    >>> encode("EP 1#2"), encode("a\\u202eb")
+    ('EP%201%232', 'a%E2%80%AEb')
     """
-    return _UNSAFE.sub(lambda match: quote(match.group(), safe=""), text)
+    encoded = _UNSAFE.sub(lambda match: quote(match.group(), safe=""), text)
+    return encoded if encoded.isprintable() else "".join(map(_visible, encoded))
+
+
+def _visible(character: str) -> str:
+    return quote(character, safe="") if is_invisible(character) else character
 
 
 def passage_name(document: str, passage: str) -> str:

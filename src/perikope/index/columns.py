@@ -27,6 +27,7 @@ import numpy as np
 from perikope.core import files
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
+from perikope.core.versions import advice_about_version
 from perikope.index.blocks import CHECKSUMS, SIZE, BlockHasher, Extent, Verification, damaged
 from perikope.index.strings import StringColumns, Strings
 from perikope.kernels.gather import NumberColumn, number_column
@@ -145,7 +146,8 @@ class ColumnFile(Mapping[str, Array]):
         if magic != MAGIC:
             raise self.damaged("is not a segment")
         if version != VERSION:
-            raise IndexFormatError(f"{path} has format version {version}, this program reads {VERSION}: build the index again", path)
+            advice = advice_about_version(version, VERSION, "build the index again")
+            raise IndexFormatError(f"{path} has format version {version}, this program reads {VERSION}: {advice}", path)
         offset, length, self.checksum, tail = _TAIL.unpack_from(self._map, self.size - _TAIL.size)
         if tail != MAGIC or offset + length + _TAIL.size != self.size:
             raise self.damaged("is cut short")

@@ -17,6 +17,7 @@ from typing import Any
 from perikope.core import files
 from perikope.core.checked_json import has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import IndexFormatError
+from perikope.core.versions import advice_about_version
 
 FILE = files.MANIFEST_FILE
 FORMAT = 3
@@ -77,7 +78,8 @@ def load(folder: Path) -> Manifest:
 def decoded(content: dict[str, Any], path: Path) -> Manifest:
     """The manifest with this content, which was read from a file. Raises an `IndexFormatError` as `load` does."""
     if (version := content.get("format")) not in (FORMAT, FORMAT_OF_CLUSTER):
-        raise IndexFormatError(f"{path.parent} has index format {version}, this program reads {FORMAT}: build the index again")
+        advice = advice_about_version(version, max(FORMAT, FORMAT_OF_CLUSTER), "build the index again")
+        raise IndexFormatError(f"{path.parent} has index format {str(version)[:20]}, this program reads {FORMAT}: {advice}")
     try:
         left_out = content.get("left_out", {})
         manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"], left_out)

@@ -13,6 +13,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
+from perikope.core.versions import advice_about_version
 from perikope.index import manifest as manifests
 from perikope.index.columns import MissingFileError
 from perikope.index.languages import counts_by_language
@@ -230,10 +231,10 @@ class Snapshot:
         self.folder = folder
         self.manifest = manifest
         if manifest.analysis.get("version") != ANALYSIS_VERSION:
-            version = manifest.analysis.get("version")
+            version = str(manifest.analysis.get("version"))[:20]
+            advice = advice_about_version(manifest.analysis.get("version"), ANALYSIS_VERSION, "build the index again")
             raise IndexFormatError(
-                f"{folder} was made with version {version} of the text analysis, this program has version {ANALYSIS_VERSION}: "
-                "build the index again"
+                f"{folder} was made with version {version} of the text analysis, this program has version {ANALYSIS_VERSION}: {advice}"
             )
         stemmer, stopwords = (manifest.analysis.get(name) for name in ("stemmer", "stopwords"))
         if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):

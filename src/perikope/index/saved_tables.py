@@ -31,6 +31,7 @@ from perikope.core.access import check_access
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.locks import LOCK_FILE, take_lock
+from perikope.core.versions import advice_about_version
 
 FOLDER = "tables"
 """The folder of an index that holds its tables."""
@@ -211,7 +212,8 @@ def _parsed(name: str, path: str, data: bytes) -> SavedTable:
         raise damaged
     version = content.get("version")
     if version != VERSION or not isinstance(content.get("kind"), str):
-        message = f"is a table of version {str(version)[:20]}, this program reads version {VERSION}: learn the table again"
+        advice = advice_about_version(version, VERSION, "learn the table again")
+        message = f"is a table of version {str(version)[:20]}, this program reads version {VERSION}: {advice}"
         raise InputError(message, path=path)
     further = content.get("files", {})
     if not _KEYS.issuperset(content) or not isinstance(further, dict) or not all(map(_sound_file, further.items())):

@@ -6,11 +6,11 @@ The text of a document may be hostile. Control characters are removed from both 
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from perikope.core.characters import is_control, is_invisible
 from perikope.core.numbers import number_in_print
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ SHOWN_IN_NOTEBOOK = 20
 """Maximum number of hits in the HTML of results."""
 _WIDTH = 100
 """Width of the text of results, in characters."""
-_JOINERS = "\u200c\u200d"
-"""Zero-width joiner and non-joiner, which some scripts need."""
 
 # Colours are shades of grey and yellow over whatever is behind them, so that they suit light and dark notebooks.
 _PAGE = "max-width:60em;line-height:1.45;text-align:left"
@@ -43,10 +41,7 @@ def printable(text: str) -> str:
     >>> printable("a\\x1b[31mb\\tc co\\u00adop")
     'a [31mb c coop'
     """
-    return "".join(
-        " " if category in ("Cc", "Cs", "Zl", "Zp") else "" if category == "Cf" and character not in _JOINERS else character
-        for character, category in ((character, unicodedata.category(character)) for character in text)
-    )
+    return "".join(" " if is_control(character) else "" if is_invisible(character) else character for character in text)
 
 
 def excerpt(hit: Hit, length: int = EXCERPT) -> tuple[int, int]:

@@ -183,8 +183,16 @@ class LimitedProtocol(HttpToolsProtocol):
         """Answer at once, and end the connection."""
         if self.cycle is None or self.cycle.response_complete:
             self.transport.write(refusal.message)
+        elif self._reads_body():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.write(refusal.message)
         self.transport.close()
         self._watch_answer()
+
+    def _reads_body(self) -> bool:
+        """Whether the data that comes is the body of the only request that was not answered."""
+        return self.cycle.more_body and not self.cycle.response_started and not self.pipeline
 
     def _watch_answer(self) -> None:
         """End the connection if its client does not read the answer."""

@@ -11,7 +11,7 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,35 @@ def ignore_reload() -> None:
         signal.signal(RELOAD, signal.SIG_IGN)
 
 
-def open_socket(settings: ServerSettings) -> socket.socket:
-    """The socket that the server listens on. Raises `UsageError` if it cannot be opened."""
-    if settings.socket:
-        return _unix_socket(Path(settings.socket))
+@contextlib.contextmanager
+def listening_socket(settings: ServerSettings) -> Iterator[socket.socket]:
+    """The socket that the server listens on. Raises `UsageError` if it cannot be opened.
+
+    At the end, its file is removed, unless another server has replaced it. This one may have begun when the server no
+    longer listened, but still answered.
+    """
+    listening = _unix_socket(Path(settings.socket)) if settings.socket else _port(settings)
+    file = _identity(settings.socket)
+    try:
+        yield listening
+    finally:
+        listening.close()
+        if file is not None and _identity(settings.socket) == file:
+            Path(settings.socket).unlink(missing_ok=True)
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """What tells a file from others that have the same path before or after it; None if there is none."""
+    try:
+        found = Path(path).lstat() if path else None
+    except FileNotFoundError:
+        return None
+    # The number of a removed file is given to the next one.
+    return found and (found.st_dev, found.st_ino, found.st_mtime_ns)
+
+
+def _port(settings: ServerSettings) -> socket.socket:
+    """A socket at an address and a port."""
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -78,13 +103,15 @@ def open_socket(settings: ServerSettings) -> socket.socket:
 
 def _unix_socket(path: Path) -> socket.socket:
     """A socket at a path. A socket that a server has left behind is replaced; one that answers is in use."""
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        if path.exists():
+            if not stat.S_ISSOCK(path.stat().st_mode):
+                raise UsageError(f"{path} exists and is no socket; choose another path with --socket")
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, contextlib.suppress(ConnectionRefusedError):
                 probe.connect(str(path))
                 raise UsageError(f"{path} is in use by another server; choose another path with --socket")
             path.unlink()
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(path))
         path.chmod(0o660)
     except OSError as error:
@@ -147,8 +174,6 @@ class Server:
                 self.log.event("stopping", waiting=pool.waiting)
                 app.is_stopping = True
         finally:
-            if settings.socket:
-                Path(settings.socket).unlink(missing_ok=True)
             await commands.close()
             await writer.close(SHUTDOWN)
             if watcher is not None:

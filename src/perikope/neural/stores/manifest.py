@@ -28,6 +28,7 @@ from perikope.core import files
 from perikope.core.checked_json import CHECKSUM, has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import InputError, UsageError
 from perikope.core.locks import LOCK_FILE
+from perikope.core.versions import advice_about_version
 from perikope.index.vector_stores import MANIFEST
 from perikope.neural.stores.cluster_options import CLUSTER_FILES, ClusterOptions
 from perikope.neural.stores.codebook import CODES, MAKE_AGAIN, Code
@@ -144,7 +145,8 @@ def parse(data: bytes, folder: Path) -> StoreManifest:
     if CHECKSUM in content and not has_right_checksum(content):
         raise ValueError("checksum")
     if version not in (VERSION, _WITHOUT_CLUSTERS, _WITHOUT_CHECKSUM) or isinstance(version, bool | float):
-        raise InputError(f"has version {str(version)[:20]}, this program reads {VERSION}: {MAKE_AGAIN}", path=folder)
+        advice = advice_about_version(version, VERSION, MAKE_AGAIN)
+        raise InputError(f"has version {str(version)[:20]}, this program reads {VERSION}: {advice}", path=folder)
     if (CHECKSUM in content) != (version != _WITHOUT_CHECKSUM):
         raise ValueError("checksum")
     if version == _WITHOUT_CHECKSUM:

@@ -2,7 +2,7 @@
 
 /** @param {string} text */
 function encoded(text) {
-  return text.replace(/[#%\s\u0000-\u001f\u007f]/g, (character) => encodeURIComponent(character));
+  return text.replace(/[#%\s\p{Cc}]|(?![\u200c\u200d])\p{Cf}/gu, (character) => encodeURIComponent(character));
 }
 
 /** @param {string} document @param {string} passage */
