@@ -173,6 +173,11 @@ def _table(element: Element) -> str:
     return matrix([_text(cell) for cell in _parts(row)] for row in _parts(element))
 
 
+def _stack(element: Element) -> str:
+    """The lines of an elementary calculation, such as a long division."""
+    return " ".join(filter(None, map(_text, _parts(element))))
+
+
 def _first(element: Element) -> str:
     return next((_text(part) for part in _parts(element)), "")
 
@@ -185,6 +190,7 @@ _WRITTEN: dict[str, Callable[[Element], str]] = {
     "mroot": _root,
     "mfenced": _fenced,
     "mtable": _table,
+    **dict.fromkeys(("mstack", "mlongdiv", "msgroup"), _stack),
     "semantics": _first,
     "maction": _first,
     "mspace": lambda element: " " if not str(element.get("width", "")).startswith(("-", "0")) else "",

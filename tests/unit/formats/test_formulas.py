@@ -57,6 +57,7 @@ def test_all_formats_write_the_same_line(tmp_path):
         ("<mover accent='true'><mi>x</mi><mo>¯</mo></mover><munder><mi>lim</mi><mi>n</mi></munder><mi>y</mi>", "x lim_n y"),
         ("<mmultiscripts><mi>X</mi><mi>a</mi><mi>b</mi><mprescripts/><mn>1</mn><none/></mmultiscripts>", "_1X_a^b"),
         ("<mstyle><mi>a</mi><mphantom><mi>no</mi></mphantom></mstyle><menclose><mi>b</mi></menclose>", "ab"),
+        ("<mlongdiv><mn>3</mn><mn>435</mn><msgroup><msrow><mn>1</mn><mn>3</mn></msrow><mn>12</mn></msgroup></mlongdiv>", "3 435 13 12"),
         ("<mfrac><mi>a</mi></mfrac><msup/><msqrt/><mi/>", "a√"),
     ],
 )  # fmt: skip
