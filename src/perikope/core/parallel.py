@@ -95,6 +95,7 @@ def in_processes(work: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T],
         for number, these in enumerate(portions):
             for item in these:
                 yield item, running.result(number)
+            running.forget(number)
             running.hand_out_next()
 
 
@@ -108,7 +109,7 @@ class _Processes(Generic[T, R]):
         self._connections: list[Connection] = []
         self._open: list[Connection] = []
         """The connections of processes that have not done all."""
-        self._results: dict[int, deque[tuple[bool, Any, list[Any]]]] = {}
+        self._results: dict[int, deque[_Outcome]] = {}
 
     def __enter__(self) -> _Processes[T, R]:
         # Numbers of portions in a pipe are a queue: a process takes the next one by reading it.
@@ -152,28 +153,33 @@ class _Processes(Generic[T, R]):
 
     def result(self, portion: int) -> R:
         """The next result of a portion. Raises the error that the work raised."""
-        waiting = self._results.setdefault(portion, deque())
-        while not waiting:
+        while portion not in self._results:
             for connection in wait(self._open):
                 self._receive(connection)  # type: ignore[arg-type]
-        succeeded, result, caught = waiting.popleft()
+        succeeded, result, caught = self._results[portion].popleft()
         for warning in caught:
             warnings.warn(warning, stacklevel=4)
         if not succeeded:
             raise result
         return result  # type: ignore[no-any-return]
 
+    def forget(self, portion: int) -> None:
+        """Forget a portion whose results were used."""
+        self._results.pop(portion, None)
+
     def _receive(self, connection: Connection) -> None:
         try:
-            portion, *outcome = connection.recv()
+            portion, outcomes = connection.recv()
         except EOFError:
             raise PerikopeError("a process ended unexpectedly (out of memory?); try again with --threads 1") from None
         if portion == _ENDED:
             self._open.remove(connection)
         else:
-            self._results.setdefault(portion, deque()).append(tuple(outcome))
+            self._results[portion] = deque(outcomes)
 
 
+_Outcome = tuple[bool, Any, list[Any]]
+"""Whether the work for an item succeeded, its result or the error, and the warnings."""
 _ENDED = -1
 """What a process sends instead of the number of a portion when it has done all."""
 _NUMBER = 4
@@ -199,16 +205,13 @@ def _serve(
     with contextlib.suppress(BrokenPipeError):
         while number := os.read(taking, _NUMBER):
             portion = int.from_bytes(number, "little")
-            for outcome in _outcomes(work, portions[portion]):
-                sending.send((portion, *outcome))
-        sending.send((_ENDED, True, None, []))
+            # One message per portion: for each, a process has to be woken.
+            sending.send((portion, list(_outcomes(work, portions[portion]))))
+        sending.send((_ENDED, []))
 
 
-def _outcomes(work: Callable[[Sequence[Any]], Iterable[Any]], items: Sequence[Any]) -> Iterator[tuple[bool, Any, list[Any]]]:
-    """For each item, whether the work succeeded, its result or the error, and the warnings.
-
-    An error ends the portion.
-    """
+def _outcomes(work: Callable[[Sequence[Any]], Iterable[Any]], items: Sequence[Any]) -> Iterator[_Outcome]:
+    """The outcome of each item. An error ends the portion."""
     results = iter(work(items))
     for _ in items:
         with warnings.catch_warnings(record=True) as caught:

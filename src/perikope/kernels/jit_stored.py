@@ -235,13 +235,13 @@ def _extension(name: str) -> Any:
     return module
 
 
-_UNPICKLED: dict[bytes, object] = {}
+_UNPICKLED: dict[int, object] = {}
+"""What was unpickled, by its address. Code is never unloaded, so its constants stay where they are."""
 
 
 @ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 def _unpickle(data: int, size: int, _: int) -> object:
     """What numba's function of this name returns: a class or an exception that the code holds pickled."""
-    pickled = ctypes.string_at(data, size)
-    if pickled not in _UNPICKLED:
-        _UNPICKLED[pickled] = pickle.loads(pickled)
-    return _UNPICKLED[pickled]
+    if data not in _UNPICKLED:
+        _UNPICKLED[data] = pickle.loads(ctypes.string_at(data, size))
+    return _UNPICKLED[data]

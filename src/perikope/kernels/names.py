@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from perikope.core.arrays import Bytes, Floats32, Integers, Mask
+from perikope.core.arrays import Bytes, Floats, Floats32, Integers, Mask
 from perikope.kernels.gather import ONE, NumberColumn, number_at
 from perikope.kernels.jit import inner, kernel
 
@@ -22,6 +22,7 @@ _LONGEST_SCORE = 16
 
 _POWERS = np.array([float(f"1e{power}") for power in range(54)])
 """Powers of ten. Up to 10^22 they are exact."""
+_LARGEST = float(np.finfo(np.float32).max)
 _EXACT = 12
 """The product of a float32 and this power of ten is exact in float64, as are those with smaller powers."""
 _DIGITS = 9
@@ -170,6 +171,25 @@ def write_lines(head: Bytes, names: Bytes, ends: Integers, scores: Floats32, tai
             text[to + j] = tail[j]
         to += tail.size
     return text[:to].copy(), certain
+
+
+@kernel
+def falling_scores(exact: Floats) -> Floats32:
+    """Strictly decreasing float32 values, as `evaluation.io.scores.falling_array` computes them, of finite scores.
+
+    The last value is minus infinity or no number if the values cannot decrease so often.
+    """
+    falling = np.empty(exact.size, np.float32)
+    keys = falling.view(np.int32)
+    before = np.int64(1 << 62)
+    for i in range(exact.size):
+        falling[i] = np.float32(min(max(exact[i], -_LARGEST), _LARGEST))
+        bits = np.int64(keys[i])
+        key = -(bits & 0x7FFFFFFF) if bits < 0 else bits
+        key = min(key, before - 1)
+        before = key
+        keys[i] = np.int32(key if key >= 0 else (-key) | -(1 << 31))
+    return falling
 
 
 @inner

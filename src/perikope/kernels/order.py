@@ -101,7 +101,7 @@ def rows_of_largest(value: Floats, allowed: Mask, most: int) -> Integers:
 
 @inner
 def _bucket(value: float, low: float, scale: float) -> int:
-    """The part of the range in which a value is. If the scale is 0, all values are in part 0, and so is NaN."""
+    """The part of the range in which a value is: 0 for NaN, and for all values if the scale is 0."""
     if scale == 0:
         return 0
     part = (value - low) * scale

@@ -41,6 +41,9 @@ Run = Mapping[str, Mapping[str, float]]
 PORTION = 16
 """Topics whose terms are looked up together. A process takes so many at a time."""
 
+_ALONE = 3
+"""So many queries are searched before processes are forked. From the third on, candidates that they share are kept."""
+
 NOTHING_FOUND = "no passage matches the query and satisfies all conditions"
 """The message about a topic that has no results."""
 
@@ -174,9 +177,9 @@ def _look_up(snapshot: Snapshot, queries: Iterable[Prepared]) -> None:
 
 
 def _in_processes(work: Callable[[Sequence[Asked]], Iterable[R]], queries: Sequence[Asked], processes: int) -> Iterator[tuple[Asked, R]]:
-    # The first query is searched here: what it compiles and caches need not be made again by every process.
-    yield from zip(queries[:1], work(queries[:1]), strict=True)
-    yield from in_processes(work, queries[1:], min(processes, len(queries) - 1), PORTION) if len(queries) > 1 else ()
+    # What the first queries compile and keep (see `expect_searches`) need not be made again by every process.
+    yield from zip(queries[:_ALONE], work(queries[:_ALONE]), strict=True)
+    yield from in_processes(work, queries[_ALONE:], min(processes, len(queries) - _ALONE), PORTION) if len(queries) > _ALONE else ()
 
 
 def _is_lexical(options: SearchOptions, best: BestModel | None) -> bool:

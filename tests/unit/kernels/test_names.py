@@ -1,11 +1,14 @@
 """Names and lines of runs that kernels write, beside what Python writes."""
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from perikope.core.errors import UsageError
 from perikope.core.name_lines import NameLines
-from perikope.evaluation.io.run_lines import lines_of_ranking
+from perikope.evaluation.io.run_lines import falling_by_kernel, lines_of_ranking
+from perikope.evaluation.io.scores import falling_array
 from perikope.kernels.gather import number_column
 from perikope.kernels.names import rows_of_spans, write_lines
 
@@ -14,6 +17,25 @@ scores = st.one_of(
     st.integers(0, 1 << 24).map(lambda n: float(np.float32(n / 1024))),  # many are in the middle of two numbers of nine digits
     st.integers(-45, 38).map(lambda power: float(np.float32(10.0**power))),
 )
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | scores, max_size=20), st.booleans())
+def test_falling_scores_are_those_of_python(values, ordered):
+    exact = np.array(sorted(values, reverse=True) if ordered else values, np.float64)
+    try:
+        expected = falling_array(exact)
+    except UsageError:
+        with pytest.raises(UsageError):
+            falling_by_kernel(exact)
+    else:
+        found = falling_by_kernel(exact)
+        assert found.view(np.int32).tolist() == expected.view(np.int32).tolist()
+
+
+@pytest.mark.parametrize("values", [[np.nan, 1.0], [np.inf], [1.0, -np.inf], [-3.4028234663852886e38] * 2])
+def test_scores_that_cannot_be_written_are_refused(values):
+    with pytest.raises(UsageError):
+        falling_by_kernel(np.array(values))
 
 
 @given(st.lists(scores, max_size=20))

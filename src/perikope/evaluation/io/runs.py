@@ -19,7 +19,7 @@ from perikope.core.files import replacing
 from perikope.core.name_lines import RankedNames
 from perikope.evaluation.io import clef_ip, inex
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
-from perikope.evaluation.io.scores import Run, check_column, each_once, falling, falling_array
+from perikope.evaluation.io.scores import Run, check_column, each_once, falling
 
 if TYPE_CHECKING:
     from perikope.search.facade import Results
@@ -131,9 +131,9 @@ def _write_trec(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequ
 
 def _write_ranking(file: TextIO, qid: str, ranking: Iterable[tuple[str, float]], tag: str) -> None:
     # Imported only here, because only writing needs kernels.
-    from perikope.evaluation.io.run_lines import check_names, lines_of_ranking
+    from perikope.evaluation.io.run_lines import check_names, falling_by_kernel, lines_of_ranking
 
     ranked = RankedNames.of(ranking)
-    scores = falling_array(ranked.scores)
+    scores = falling_by_kernel(ranked.scores)
     check_names(ranked.lines, qid)
     file.write(lines_of_ranking(qid, ranked.lines, scores, tag))
