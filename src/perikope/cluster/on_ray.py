@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # otherwise Ray replaces loopback addresses, and hangs
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # otherwise a lost connection is reported several times a second
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
@@ -45,7 +44,10 @@ def join_ray(address: str = "auto") -> None:
         try:
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
         except ConnectionError:
-            raise UsageError(f"no Ray cluster at {address}: start one with `ray start --head`, or check the address") from None
+            raise UsageError(
+                f"Ray at {address} does not let this program in: check the address and, if it uses tokens, RAY_AUTH_MODE and "
+                "RAY_AUTH_TOKEN_PATH; without Ray, start it with `ray start --head`"
+            ) from None
 
 
 def _check_listening(address: str) -> None:
