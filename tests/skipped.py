@@ -26,6 +26,8 @@ PARTS = (
     ("ir_datasets", "documents and topics of ir_datasets", ADAPTERS),
     ("mcp", "assistants (Model Context Protocol)", ADAPTERS),
     ("sphinx", "the documentation site", "pip install --editable '.[docs]'"),
+    ("moto", "clusters in object storage", ADAPTERS),
+    ("obstore", "clusters in object storage", ADAPTERS),
     ("ray", "replicas of shards and their questions", "make test-cluster"),
     ("torch", "neural models, encoders and cross-encoders", NEURAL),
     ("onnxruntime", "encoders in ONNX Runtime", NEURAL),

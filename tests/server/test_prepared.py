@@ -9,7 +9,7 @@ from perikope.cluster.building import append, build_cluster
 from perikope.index import manifest as manifests
 from perikope.search.facade import Index
 from perikope.server.opening import COUNTED, SHARDS
-from perikope.server.served import PREPARED, READABLE, PreparedIndex, ServedIndexes, state_folder
+from perikope.server.served import LOOKS, PREPARED, READABLE, PreparedIndex, ServedIndexes, state_folder
 from tests.server.support import LiveServer, PoolHere, check_problem
 from tests.support.cluster import coordinator
 from tests.unit.cluster.test_building import lines
@@ -147,9 +147,13 @@ def test_a_partial_answer_is_marked_and_not_kept(folder, tmp_path):
         assert number(client, 'perikope_cluster_partial_answers_total{index="c"}') == [2.0]
         assert server.lines()[-2]["missing_shards"] == [1]
         check_problem(client.get("/indexes/c/count"), 503)
-        index.learn(opener.status("c", None, index.newest), index.newest)
+        for _ in range(LOOKS):
+            assert client.get("/ready").status_code == 200
+            index.learn(opener.status("c", None, index.newest), index.newest)
         check_problem(client.get("/ready"), 503)
         opener.down.clear()
+        index.learn(opener.status("c", None, index.newest), index.newest)
+        assert client.get("/ready").status_code == 200
         opener.index.shards.missing._next_look.clear()
         answer = client.get("/indexes/c/search?query=rotor")
         assert "perikope-missing-shards" not in answer.headers

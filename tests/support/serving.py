@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,11 +19,11 @@ STARTING, ENDING = 600.0, 60.0
 
 
 @contextmanager
-def served(*arguments: object) -> Iterator[str]:
+def served(*arguments: object, command: Sequence[str] = ("serve",)) -> Iterator[str]:
     """Serve indexes on a free port of this machine, with the given arguments; the address, as clients take it."""
-    command = [sys.executable, "-m", "perikope", "serve", *map(str, arguments), "--port", "0", "--workers", "2", "--timeout", "300"]
+    program = [sys.executable, "-m", "perikope", *command, *map(str, arguments), "--port", "0", "--workers", "2", "--timeout", "300"]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             yield _address(process, log)
         finally:

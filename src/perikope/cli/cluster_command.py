@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +92,9 @@ def command() -> None:
 
 @command.command(name="build")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the cluster; it must be new or empty.")
+@click.option(
+    "--to", "folder", required=True, metavar="FOLDER|URL", help="New or empty folder of the cluster, or its address in an object store."
+)
 @shards_option
 @reading_options
 @click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
@@ -110,12 +113,23 @@ def build(paths: tuple[str, ...], folder: str, shards: int, **options: Any) -> i
     from perikope.build.indexing import BuildOptions
     from perikope.cluster.building import build_cluster
 
-    return _show(folder, lambda: build_cluster(folder, paths, shards, BuildOptions(**options)))
+    made = BuildOptions(**options)
+    return _show(
+        folder,
+        lambda: _built(
+            folder,
+            {"paths": paths, "shards": shards, "options": asdict(made)},
+            lambda place: build_cluster(place, paths, shards, made),
+            made.wait,
+        ),
+    )
 
 
 @command.command(name="from")
 @click.argument("index", metavar="INDEX")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the cluster; it must be new or empty.")
+@click.option(
+    "--to", "folder", required=True, metavar="FOLDER|URL", help="New or empty folder of the cluster, or its address in an object store."
+)
 @shards_option
 @size_option
 def from_index(index: str, folder: str, shards: int, memory: int) -> int:
@@ -129,7 +143,9 @@ def from_index(index: str, folder: str, shards: int, memory: int) -> int:
     """
     from perikope.cluster.building import cluster_from
 
-    return _show(folder, lambda: cluster_from(index, folder, shards, memory=memory))
+    return _show(
+        folder, lambda: _built(folder, {"index": index, "shards": shards}, lambda place: cluster_from(index, place, shards, memory=memory))
+    )
 
 
 @command.command(name="append")
@@ -148,8 +164,10 @@ def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
     """
     from perikope.build.indexing import BuildOptions
     from perikope.cluster.building import append
+    from perikope.cluster.storage import changed
 
-    return _show(cluster, lambda: append(cluster, paths, BuildOptions(append=not options["replace"], **options)))
+    made = BuildOptions(append=not options["replace"], **options)
+    return _show(cluster, lambda: changed(cluster, lambda place: append(place, paths, made), wait=made.wait))
 
 
 @command.command(name="delete")
@@ -164,8 +182,9 @@ def delete(cluster: str, ids: tuple[str, ...], wait: float) -> int:
       perikope cluster delete cluster report-7 report-8
     """
     from perikope.cluster.building import delete
+    from perikope.cluster.storage import changed
 
-    return _show(cluster, lambda: delete(cluster, ids, wait=wait))
+    return _show(cluster, lambda: changed(cluster, lambda place: delete(place, ids, wait=wait), wait=wait))
 
 
 @command.command(name="compact")
@@ -180,8 +199,9 @@ def compact(cluster: str, memory: int, wait: float) -> int:
       perikope cluster compact cluster
     """
     from perikope.cluster.building import compact
+    from perikope.cluster.storage import changed
 
-    return _show(cluster, lambda: compact(cluster, memory=memory, wait=wait))
+    return _show(cluster, lambda: changed(cluster, lambda place: compact(place, memory=memory, wait=wait), wait=wait))
 
 
 @command.command(name="start")
@@ -298,6 +318,13 @@ def stop(address: str, name: str) -> int:
     on_ray.join_ray(address)
     click.echo(f"{count(on_ray.stop(name), 'actor')} ended")
     return 0
+
+
+def _built(place: str, asked: dict[str, Any], make: Callable[[str], ClusterReport], wait: float = 0.0) -> ClusterReport:
+    """Make a cluster in a folder, or in an object store."""
+    from perikope.cluster.storage import StoredCluster, is_url
+
+    return StoredCluster(place).build(make, asked, wait=wait) if is_url(place) else make(place)
 
 
 def _on_ray() -> ModuleType:

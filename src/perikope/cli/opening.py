@@ -20,6 +20,10 @@ def open_index(folder: str) -> Index:
         return known[1]
     from perikope.search.facade import Index
 
+    if "://" in folder:
+        from perikope.cluster.storage import StoredCluster
+
+        return Index.open(StoredCluster(folder).copied())
     return Index.open(folder)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 from perikope.cluster.snapshot import ClusterSnapshot, Shards
-from perikope.cluster.writer import load_cluster
+from perikope.cluster.storage import StoredCluster, folder_at, is_url, load_from
 from perikope.core.errors import ShardError
 from perikope.index.info import IndexInfo, describe
 from perikope.index.manifest import Manifest
@@ -34,14 +34,21 @@ class ClusterIndex(Index):
     """
 
     def __init__(
-        self, folder: Path, shards: Shards, manifest: Manifest, *, partial: bool = False, missing: frozenset[int] = frozenset()
+        self, location: str | Path, shards: Shards, manifest: Manifest, *, partial: bool = False, missing: frozenset[int] = frozenset()
     ) -> None:
-        """An index of the shards of a cluster, without those that are `missing`. `folder` is that of the cluster."""
+        """An index of the shards of a cluster, without those that are `missing`.
+
+        `location` is the folder of the cluster, or its address in an object store.
+        """
+        self.location = str(location)
         self.partial, self._missing = partial, missing
         self._shards, self._manifest = shards, manifest
         self._lock = threading.RLock()
         self._is_closed = False
         self._reduced: ClusterIndex | None = None
+        folder = folder_at(self.location)
+        if is_url(self.location):
+            StoredCluster(self.location).fetch_tables(folder)
         super().__init__(folder)
 
     def _open(self) -> Snapshot | None:
@@ -89,7 +96,7 @@ class ClusterIndex(Index):
         with self._lock:
             known = self._reduced
             if known is None or known._missing != missing or known._manifest != self._manifest:
-                known = self._reduced = ClusterIndex(self.folder, self._shards, self._manifest, missing=missing)
+                known = self._reduced = ClusterIndex(self.location, self._shards, self._manifest, missing=missing)
             return known
 
     @with_signature()
@@ -122,17 +129,21 @@ class ClusterIndex(Index):
         return search_many(queries, threads=threads, on_problem=on_problem, recipe=recipe, options=options, **given)
 
     def info(self) -> IndexInfo:
-        """What the cluster contains; see `Index.info`. This process reads it from the folder."""
-        return describe(Snapshot(self.folder, self._manifest))
+        """What the cluster contains; see `Index.info`. This process reads it from the files."""
+        return describe(Snapshot(self._files(), self._manifest))
 
     def values(self, field: str, *, prefix: str = "", k: int = 20, filter: Conditions = ()) -> dict[str, int]:
-        """The most frequent values of a metadata field; see `Index.values`. This process reads them from the folder."""
-        with Index.open(self.folder) as on_this_machine:
+        """The most frequent values of a metadata field; see `Index.values`. This process reads them from the files."""
+        with Index.open(self._files()) as on_this_machine:
             return on_this_machine.values(field, prefix=prefix, k=k, filter=filter)
+
+    def _files(self) -> Path:
+        """The folder with all files of the cluster. Those in an object store are copied."""
+        return StoredCluster(self.location).copied() if is_url(self.location) else self.folder
 
     def refresh(self) -> bool:
         """Search the last commit from now on. Returns whether the cluster has changed."""
-        return self.show(load_cluster(self.folder))
+        return self.show(load_from(self.location))
 
     def show(self, manifest: Manifest) -> bool:
         """Search a commit from now on, given by its manifest. Returns whether it is another one than before."""

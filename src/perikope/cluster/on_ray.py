@@ -1,12 +1,15 @@
 """Start, find and stop a cluster on Ray.
 
-The nodes must see the folder of the cluster under the same path. Ray's processes trust each other: whoever reaches
-their ports can run code in them. So the ports belong on loopback or a private network; see docs/cluster.md.
+The nodes must see the folder of the cluster under the same path, or it is in an object store. Ray's processes trust
+each other: whoever reaches their ports can run code in them. So the ports belong on loopback or a private network; see
+docs/cluster.md.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+import time
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.missing import DEADLINE
 from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, replica_name
-from perikope.cluster.writer import load_cluster
-from perikope.core.errors import UsageError
+from perikope.cluster.storage import is_url, load_from
+from perikope.core.errors import ShardError, UsageError
+from perikope.index.manifest import Manifest
 
 NAMESPACE = "perikope"
 """The namespace of all actors."""
+STARTING = 120.0
+"""Seconds that replicas may take to start."""
+_REACHED = 2.0
+"""Seconds after which an address that does not answer is not reached."""
 THREADS = 4
 """The number of questions that a replica answers at the same time."""
 
@@ -32,10 +40,26 @@ THREADS = 4
 def join_ray(address: str = "auto") -> None:
     """Connect this process to a Ray cluster, unless it is connected. `address` is `host:port` or `auto`."""
     if not ray.is_initialized():
+        _check_listening(address)
         try:
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
         except ConnectionError:
-            raise UsageError(f"no Ray cluster at {address}: start one with `ray start --head`, or check the address") from None
+            raise UsageError(
+                f"Ray at {address} does not let this program in: check the address and, if it uses tokens, RAY_AUTH_MODE and "
+                "RAY_AUTH_TOKEN_PATH; without Ray, start it with `ray start --head`"
+            ) from None
+
+
+def _check_listening(address: str) -> None:
+    """Raise `UsageError` at once if nobody listens at an address; Ray tries for half a minute."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), _REACHED).close()
+    except OSError as error:
+        reason = error.strerror or error
+        raise UsageError(f"no Ray cluster at {address} ({reason}): start one with `ray start --head`, or check the address") from None
 
 
 def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadline: float = DEADLINE) -> ClusterIndex:
@@ -44,8 +68,8 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     The replicas of a shard are placed on different nodes if there are as many. They live until `stop`, and are started
     anew when they or their nodes die.
     """
-    place = Path(folder).absolute()
-    manifest = load_cluster(place)
+    place = _place(folder)
+    manifest = load_from(place)
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     actor = ray.remote(concurrency_groups={CONTROL: 1})(ShardReplica)
     for shard in range(len(manifest.shards)):
@@ -54,8 +78,32 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
             actor.options(
                 name=replica_name(name, shard, replica), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
                 max_concurrency=THREADS, num_cpus=0, scheduling_strategy=where, get_if_exists=True,
-            ).remote(str(place), shard)  # fmt: skip
-    return find(place, name=name, deadline=deadline)
+            ).remote(place, shard)  # fmt: skip
+    started = find(place, name=name, deadline=deadline)
+    assert isinstance(started.shards, RayShards)
+    _wait_until_prepared(started.shards, manifest, replicas)
+    return started
+
+
+def _wait_until_prepared(shards: RayShards, manifest: Manifest, replicas: int) -> None:
+    """Wait until all replicas have opened a generation. Raises their error, or `ShardError` if they do not start."""
+    ends = time.monotonic() + STARTING
+    while True:
+        answered = shards.prepare(manifest)
+        if shards.problem is not None:
+            raise shards.problem
+        if all(ready >= replicas for _, ready in answered):
+            return
+        if all(alive >= replicas for alive, _ in answered):
+            ends = time.monotonic() + STARTING  # they copy files, which may take long
+        elif time.monotonic() > ends:
+            raise ShardError(f"not all replicas have started within {STARTING:g} s: see `ray status`, and repeat the command")
+        time.sleep(0.1)
+
+
+def _place(folder: str | Path) -> str:
+    """The place of a cluster as all nodes name it."""
+    return str(folder) if is_url(folder) else str(Path(folder).absolute())
 
 
 def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLINE, partial: bool = False) -> ClusterIndex:
@@ -63,8 +111,8 @@ def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLIN
 
     A question without an answer after `deadline` seconds is an error. With `partial`, searches leave out such a shard.
     """
-    place = Path(folder).absolute()
-    manifest = load_cluster(place)
+    place = _place(folder)
+    manifest = load_from(place)
     replicas = [_replicas_of(name, shard) for shard in range(len(manifest.shards))]
     missing = [str(shard) for shard, actors in enumerate(replicas) if not actors]
     if missing:

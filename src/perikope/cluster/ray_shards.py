@@ -22,6 +22,7 @@ from ray.exceptions import ActorDiedError, GetTimeoutError, RayError, RayTaskErr
 
 from perikope.cluster.missing import DEADLINE, MissingShards
 from perikope.cluster.shard import Message, ShardSnapshot
+from perikope.cluster.storage import StoredCluster, folder_at, is_url, remove_old_copies
 from perikope.core.arrays import Array
 from perikope.core.errors import PerikopeError, ShardError
 from perikope.index.manifest import Manifest
@@ -50,8 +51,9 @@ FindReplica = Callable[[int, int], Any]
 class ShardReplica:
     """The actor that holds one shard. It opens a generation when it is first asked about it, beside the one before."""
 
-    def __init__(self, folder: str, number: int) -> None:
-        self._folder, self._number = Path(folder), number
+    def __init__(self, place: str, number: int) -> None:
+        self._place, self._number = place, number
+        self._problem: Exception | None = None
         self._opened: dict[str, ShardSnapshot] = {}
         self._lock, self._is_opening = threading.Lock(), threading.Lock()
 
@@ -63,9 +65,12 @@ class ShardReplica:
         return True, (snapshot or self._open(generation, manifest)).answer(message)
 
     def prepare(self, generation: str, manifest: Manifest) -> bool:
-        """Begin to open a generation; returns whether it is open. It never waits."""
+        """Begin to open a generation; returns whether it is open. Raises the error of the last attempt."""
         if generation in self._opened:
             return True
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
         if not self._is_opening.locked():
             threading.Thread(target=self._prepare, args=(generation, manifest), daemon=True).start()
         return False
@@ -75,6 +80,8 @@ class ShardReplica:
             try:
                 # Counting what the coordinator asks for first takes time proportional to terms.
                 _ = self._open(generation, manifest).description
+            except Exception as error:
+                self._problem = error
             finally:
                 self._is_opening.release()
 
@@ -84,10 +91,18 @@ class ShardReplica:
             if generation not in self._opened:
                 # Segments that did not change are shared.
                 before = [segment for snapshot in self._opened.values() for segment in snapshot.segments]
-                self._opened[generation] = ShardSnapshot(self._folder, manifest, self._number, before)
+                self._opened[generation] = ShardSnapshot(self._files(manifest), manifest, self._number, before)
                 for old in [*self._opened][:-_KEPT_GENERATIONS]:
                     del self._opened[old]
             return self._opened[generation]
+
+    def _files(self, manifest: Manifest) -> Path:
+        """The folder with the files of the shard. Those in an object store are copied, if they are not there yet."""
+        folder = folder_at(self._place)
+        if is_url(self._place):
+            StoredCluster(self._place).fetch(manifest, folder, [self._number])
+            remove_old_copies(folder, manifest, [self._number])
+        return folder
 
 
 def replica_name(name: str, shard: int, replica: int) -> str:
@@ -154,6 +169,8 @@ class RayShards:
         self._probes: dict[int, list[Any]] = {}
         self.missing = MissingShards(self._has_answered)
         self.figures = Figures()
+        self.problem: Exception | None = None
+        """Why a replica could not open the generation that it was last asked to open."""
 
     def at(self, manifest: Manifest) -> RayShards:
         """The same shards at another generation, which replicas open when they are first asked about it.
@@ -170,6 +187,7 @@ class RayShards:
         Returns two numbers per shard: the replicas that answer, and those that have the generation open.
         """
         generation = _generation_of(manifest)
+        self.problem = None
         replicas = [replica for of_shard in self._replicas for replica in of_shard]
         asked = {replica.actor.prepare.options(concurrency_group=CONTROL).remote(generation, manifest): replica for replica in replicas}
         answered = [[0, 0] for _ in self._replicas]
@@ -177,6 +195,8 @@ class RayShards:
             replica = asked[reference]
             try:
                 is_open = ray.get(reference)
+            except RayTaskError as error:
+                is_open, self.problem = False, error.cause if isinstance(error.cause, PerikopeError) else error
             except RayError as error:
                 self._find_again(replica, error)
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ class ClusterOpener:
 
     def open(self, name: str, number: int) -> ClusterIndex:
         """The cluster that was started from a folder, at the commit with this number."""
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # otherwise each process reports a lost connection for ever
         try:
             on_ray.join_ray(self.address)
             index = on_ray.find(self.folders[name], name=self.started, deadline=self.deadline, partial=self.partial)

@@ -25,6 +25,8 @@ DAMAGED = "damaged"
 """The key under which a process says which file of an index it has found damaged."""
 PREPARED, READABLE = "prepared", "readable"
 """The keys of a status that say whether the commit it was asked for is prepared, and whether the index can be read."""
+LOOKS = 3
+"""How often in sequence a prepared index must be found unreadable."""
 KEPT = 2
 """The number of commits before the shown one that are kept for requests that have begun."""
 EVERY = 0.25
@@ -106,6 +108,8 @@ class PreparedIndex(ServedIndex):
     """What was last learned about the index; see `perikope.server.opening.Opener.status`."""
     newest: int = 1
     """The number of the last commit that was noticed."""
+    _unreadable: int = 0
+    """How often in sequence it was learned that the index cannot be read."""
     _noticed: float = 0.0
     _newest_commit: int = 0
 
@@ -140,6 +144,7 @@ class PreparedIndex(ServedIndex):
     def learn(self, status: Mapping[str, Any], number: int) -> None:
         """Take over a status that was asked for with the number of a commit. If the commit is prepared, it is shown."""
         self.status = status
+        self._unreadable = 0 if status.get(READABLE, True) else self._unreadable + 1
         if number == self.newest and self.is_behind and status.get(PREPARED):
             self._show()
 
@@ -151,8 +156,8 @@ class PreparedIndex(ServedIndex):
 
     @property
     def is_readable(self) -> bool:
-        """Whether the index can be searched, as far as is known."""
-        return bool(self.status.get(READABLE, True))
+        """Whether the index can be searched, as far as is known. On a busy machine, single answers are late."""
+        return self._unreadable < LOOKS
 
 
 def state_folder(states: Path, name: str, number: int) -> Path:

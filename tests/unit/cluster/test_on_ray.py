@@ -1,5 +1,6 @@
 """Clusters on Ray, with two simulated nodes: the same answers, also while actors and nodes die; `make test-cluster`."""
 
+import shutil
 import threading
 import time
 
@@ -14,11 +15,13 @@ pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not in
 
 import ray
 
+import perikope
 from perikope.cluster import on_ray
 from perikope.cluster.building import append, build_cluster
 from perikope.cluster.ray_shards import replica_name
 from perikope.core.errors import ShardError, UsageError
 from perikope.search.facade import Index
+from tests.support.serving import served
 from tests.unit.cluster.test_building import QUERIES, lines
 
 SHARDS, KILLS = 2, 10
@@ -106,8 +109,13 @@ def answers_of(folder):
 
 def answers(shard, replica):
     """Whether a replica answers at all."""
+    return answers_in("tests", shard, replica)
+
+
+def answers_in(name, shard, replica):
+    """Whether a replica of a cluster with this name answers at all."""
     try:
-        ray.get(ray.get_actor(replica_name("tests", shard, replica), namespace=on_ray.NAMESPACE).answer.remote("", None), timeout=30)
+        ray.get(ray.get_actor(replica_name(name, shard, replica), namespace=on_ray.NAMESPACE).answer.remote("", None), timeout=30)
         return True
     except ray.exceptions.RayError:
         return False
@@ -192,3 +200,30 @@ def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back(ray_nodes, 
         wait_for(lambda: all(answers(shard, replica) for shard in range(SHARDS) for replica in range(2)))
     on_ray.stop("tests")
     assert load.wrong == []
+
+
+def test_a_server_answers_as_the_folder_while_actors_die_and_shows_commits(ray_nodes, folder, tmp_path):
+    place = tmp_path / "cluster"
+    shutil.copytree(folder, place)
+    on_ray.start(place, replicas=2, name="served", deadline=PATIENCE)
+    arguments = ("--name", "served", "--address", ray_nodes.address)
+    with served(place, *arguments, command=("cluster", "serve")) as address, perikope.connect(address) as index:
+        expected = answers_of(place)
+
+        def wrong():
+            return [query for query in QUERIES if index.search(query, k=100).names() != expected[query]]
+
+        assert wrong() == []
+        for replica in range(2):
+            ray.kill(ray.get_actor(replica_name("served", 0, replica), namespace=on_ray.NAMESPACE), no_restart=False)
+            assert wrong() == []
+            wait_for(lambda: answers_in("served", 0, replica))  # noqa: B023
+        (tmp_path / "more.jsonl").write_text(lines(60, 90))
+        append(str(place), [str(tmp_path / "more.jsonl")])
+        expected = answers_of(place)
+        wait_for(lambda: index.search("rotor").generation == Index.open(place).snapshot.manifest.generation)
+        assert wrong() == []
+        on_ray.stop("served")
+        on_ray.start(place, replicas=2, name="served", deadline=PATIENCE)
+        assert wrong() == [], "actors that were started again are found"
+    on_ray.stop("served")
