@@ -25,6 +25,7 @@ PARTS = (
     ("pyterrier", "the adapter for PyTerrier", ADAPTERS),
     ("ir_datasets", "documents and topics of ir_datasets", ADAPTERS),
     ("mcp", "assistants (Model Context Protocol)", ADAPTERS),
+    ("nbclient", "notebooks in a kernel of Jupyter", "pip install nbclient ipykernel"),
     ("sphinx", "the documentation site", "pip install --editable '.[docs]'"),
     ("moto", "clusters in object storage", ADAPTERS),
     ("obstore", "clusters in object storage", ADAPTERS),

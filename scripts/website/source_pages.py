@@ -6,14 +6,16 @@ documentation works in the site as in a checkout, without a server that hosts th
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from posixpath import normpath, relpath
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
+from markdown_it import MarkdownIt
 from pygments.lexers import guess_lexer_for_filename
 from pygments.util import ClassNotFound
 from sphinx import addnodes
@@ -72,8 +74,9 @@ def pages_of_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             shutil.copyfile(root / path, Path(app.outdir) / path)
         else:
             text = (root / path).read_text("utf-8")
-            code = app.builder.highlighter.highlight_block(text, _language(path, text), force=True)  # type: ignore[attr-defined]
-            yield f"source/{path}", _context(path, code), "page.html"
+            highlight = app.builder.highlighter.highlight_block  # type: ignore[attr-defined]
+            shown = _notebook(text, highlight) if path.endswith(".ipynb") else highlight(text, _language(path, text), force=True)
+            yield f"source/{path}", _context(path, shown), "page.html"
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -87,6 +90,13 @@ def _is_text(path: Path) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _notebook(text: str, highlight: Callable[..., str]) -> str:
+    """The cells of a notebook: prose as HTML, programs highlighted."""
+    prose = MarkdownIt()
+    cells = ((cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"])
+    return "".join(prose.render(source) if kind == "markdown" else highlight(source, "python") for kind, source in cells)
 
 
 def _list(files: list[Path], shown: set[str]) -> str:
