@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -58,16 +58,21 @@ def make_attachments(index: Index, commit: int) -> None:
 
 def store_is_at(folder: Path, commit: int) -> bool:
     """Whether the store has exactly the documents of a commit; asserts that all vectors are those of their texts."""
-    store = VectorStore(folder / "neural" / STORE)
-    texts_of_key = _texts_of_key(commit)
-    if set(store.known) != set(texts_of_key):
-        return False
-    for key, (file, number) in store.known.items():
-        coded = store._files[file].document(number, "vectors")
-        vectors = vectors_of(texts_of_key[key])
-        assert coded.rows.tobytes() == b"".join(store.codebook.pack(vector[None]).tobytes() for vector in vectors)
-        assert coded.count.tolist() == [1] * len(vectors)
-    return True
+    return commit_of_store(VectorStore(folder / "neural" / STORE), [commit]) == commit
+
+
+def commit_of_store(store: VectorStore, commits: Iterable[int]) -> int | None:
+    """The first of these commits whose documents a store has; asserts that all vectors are those of their texts."""
+    for commit in commits:
+        texts_of_key = _texts_of_key(commit)
+        if set(store.known) == set(texts_of_key):
+            for key, (file, number) in store.known.items():
+                coded = store._files[file].document(number, "vectors")
+                vectors = vectors_of(texts_of_key[key])
+                assert coded.rows.tobytes() == b"".join(store.codebook.pack(vector[None]).tobytes() for vector in vectors)
+                assert coded.count.tolist() == [1] * len(vectors)
+            return commit
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,7 @@ from perikope.index.saved_tables import read_table
 from perikope.neural.stores.check import check_stores
 from perikope.neural.stores.store import VectorStore
 from perikope.search.facade import Index
-from tests.durability.attachments import STORE, TABLE, make_attachments, store_is_at
+from tests.durability.attachments import STORE, TABLE, commit_of_store, make_attachments
 from tests.durability.history import answers, commit_of, make_commit, verify
 
 commits.MAX_SEGMENTS = 4  # so that commits cause merges
@@ -123,14 +123,10 @@ def read_attachments(folder: Path) -> None:
     held, snapshot = VectorStore(folder / "neural" / STORE), Index.open(folder).snapshot
     while not select.select([sys.stdin], [], [], 0)[0]:
         rounds += 1
-        before = commit_of(Index.open(folder))
-        for _ in range(5):
-            commit = before if store_is_at(folder, before) else before + 1
-            if commit == before or store_is_at(folder, commit) or store_is_at(folder, before - 1):
-                break
-            before = commit_of(Index.open(folder))  # several commits were made meanwhile
-        else:
-            raise AssertionError(f"the store is at no commit near {before}")
+        # A store is brought to a commit after the index. Many commits may be made while this process waits for a core.
+        before, store = commit_of(Index.open(folder)), VectorStore(folder / "neural" / STORE)
+        possible = range(before - 1, commit_of(Index.open(folder)) + 1)
+        assert commit_of_store(store, possible) is not None, f"the store is at no commit of {possible}"
         seen.add(table_commit_of_reader(folder))
         known = [held.rows_of(snapshot, segment) for segment in snapshot.segments]
         assert sum(int((rows[:, 0] >= 0).sum()) for rows in known) > 0
