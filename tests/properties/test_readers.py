@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from perikope.formats._bibliography import publications
 from perikope.formats._inline import Inline, collapsed
+from perikope.formats._patent_keys import NUMBERS, PatentKeys
 from perikope.formats._profile import NOTHING, SEMANTIC, Profile, Rule, parse
-from perikope.formats._xpaths import Path, elements, items, with_all_around
-from perikope.patents.mentions import may_name, mentions, mentions_of_all, named_first
+from perikope.formats._source import language_or_nothing
+from perikope.formats._xpaths import Path, elements, is_true, items, texts, with_all_around
+from perikope.formats.walks import Added
+from perikope.formats.walks.patent import PatentWalk
+from perikope.patents import headings
+from perikope.patents import mentions as mentions_module
+from perikope.patents.mentions import KINDS, may_name, mentions, mentions_of_all, named_first
 
 SPACES = " \t\n\r\f\v\xa0\u2028\u2029"
 OTHER_SPACES = "\x1c\x1f\x85\u1680\u2003\u202f\u3000"
@@ -178,10 +186,14 @@ def test_tags_that_a_profile_does_not_name_are_not_kept() -> None:
 @given(TREES)
 def test_short_xpaths_find_what_the_xpath_machine_finds(described: tuple[str, str, list]) -> None:  # type: ignore[type-arg]
     root = tree(described)
-    for text in (".", "@k", "a", "x", "@none"):
+    for text in (".", "@k", "a", "x", "@none", "descendant::b", "descendant::none"):
         plain = etree.XPath(text, smart_strings=False)
         for element in root.iter():
-            assert items(Path(text), element) == plain(element)
+            found = plain(element)
+            assert items(Path(text), element) == found
+            assert is_true(Path(text), element) is bool(found)
+            collapsed_texts = (" ".join(item.split() if isinstance(item, str) else "".join(item.itertext()).split()) for item in found)
+            assert texts(Path(text), element) == [line for line in collapsed_texts if line]
 
 
 @given(TREES)
@@ -205,6 +217,85 @@ def test_xpaths_whose_result_depends_on_positions_or_other_places_are_not_spread
 def test_mentions_of_all_are_those_of_each(passages: list[str], before: int) -> None:
     found = mentions_of_all(passages, [before] * len(passages))
     assert [list(things) for things in found] == [list(mentions(passage, before)) for passage in passages]
+
+
+@settings(max_examples=300)
+@given(PASSAGES, st.integers(0, 4), st.sets(st.sampled_from(KINDS)))
+def test_mentions_of_some_kinds_are_those_among_all(passages: list[str], before: int, kinds: set[str]) -> None:
+    found = mentions_of_all(passages, [before] * len(passages), kinds)
+    assert [list(things) for things in found] == [
+        [thing for thing in mentions(passage, before) if thing[0] in kinds] for passage in passages
+    ]
+
+
+PARTS = [
+    "any preceding claim", "the previous claims", "foregoing claims", "Claim above", "claims hereinbefore", "prior art", "claim", "above",
+    "revendications ci-dessus", "vorhergehenden Ansprüche", "nach obigem Patentanspruch", "Anspruch", "voranstehenden",
+    "revendications qui précèdent",
+    "une des précédentes revendications", "revendication", "reivindicaciones anteriores", "reivindicaciones",
+    "rivendicazioni precedenti", "precedente", "een der voorgaande conclusies", "vorgaande conclusie", "conclusies",
+    "Ansprüchen vorstehend",
+]  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PARTS), max_size=4).map(" ".join))
+def test_all_claims_before_are_mentioned_where_the_whole_pattern_finds_it(text: str) -> None:
+    assert (("claim", "2") in mentions(text, 3)) is (mentions_module._BEFORE.search(text.lower()) is not None)
+
+
+CAPTIONS = [
+    "Background", "of the invention", "DRAWINGS", "Terminology", "examples", "1.2 ", "state", "of", "pump", "l'invention", "état",
+    "[0001]", ".", ":", "2", " ", "cross-reference", "Résumé", "【", "the", "-",
+]  # fmt: skip
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(CAPTIONS), max_size=6), st.sampled_from(["", " "]))
+def test_main_headings_are_those_by_definition(words: list[str], between: str) -> None:
+    text = between.join(words)
+    plain = text.strip().strip("[]<>【】").rstrip(".:- ")
+    if numbering := headings._NUMBERING.match(plain):
+        plain = plain[numbering.end() :]
+    plain = plain.lower().replace("\u2019", "'")
+    found = headings._WORD.findall(plain)
+    if len(found) == 1:
+        expected = plain in headings._ONE_WORD
+    else:
+        has_digit = any(map(str.isdigit, plain))
+        expected = not has_digit and not headings._SAYING_WORDS.isdisjoint(found) and headings._HEADING_WORDS.issuperset(found)
+    assert headings.is_main(text) == (expected and len(text) <= headings.LONGEST)
+
+
+CITED_PATHS = ("descendant-or-self::a", ".//b", "descendant::b/c")
+CITING = PatentKeys(cites_in_text=NUMBERS.check("cites_in_text", [{"path": path, "words": True} for path in CITED_PATHS]))
+
+
+@given(TREES, st.lists(st.sampled_from(range(30)), max_size=8, unique=True))
+def test_patents_cited_in_text_come_in_the_order_of_passages(described: tuple[str, str, list], passages: list[int]) -> None:  # type: ignore[type-arg]
+    root = tree(described)
+    everything = list(root.iter())
+    for number, element in enumerate(everything):
+        element.text = f"EP-A-{1000 + number} 123"
+    # Passages come in the order of the document.
+    blocks = [Added(0, everything[number], "", "", "", "", False) for number in sorted(passages) if number < len(everything)]
+    found = PatentWalk._cited_in_text(SimpleNamespace(keys=CITING, root=root), blocks)  # type: ignore[arg-type]
+    plain = [number for block in blocks for number in publications(CITING, CITING.cites_in_text, block.element)]
+    assert list(dict.fromkeys(found)) == list(dict.fromkeys(plain))
+
+
+ATTRIBUTES = st.dictionaries(
+    st.sampled_from(["id", "lang", "num", "{http://www.w3.org/XML/1998/namespace}id"]), st.sampled_from(["", "de", "x", "fr"])
+)
+
+
+@given(ATTRIBUTES)
+def test_ids_and_languages_are_in_the_first_attribute_that_has_one(attributes: dict[str, str]) -> None:
+    profile, element = PROFILES[0], etree.Element("a", attributes)
+    values = [value for name in profile.ids if (value := element.get(name))]
+    assert profile.id_of(element) == (values[0] if values else "")
+    codes = [code for name in profile.languages if (code := language_or_nothing(element.get(name) or ""))]
+    assert profile.language_of(element) == (codes[0] if codes else "")
 
 
 @settings(max_examples=300)

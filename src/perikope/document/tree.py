@@ -67,9 +67,13 @@ class Spans:
         return number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """The place of a span in the file that it was read from."""
+    """The place of a span in the file that it was read from. A place is never changed.
+
+    The class is not frozen, because creating a frozen instance takes three times as long, and each block of an XML file
+    has a place.
+    """
 
     path: str
     """XPath of the element that holds the span: `/article[1]/body[1]/sec[2]/p[3]`; empty if the file is not XML."""
@@ -212,7 +216,9 @@ class TreeBuilder:
         self._text: list[str] = []
         self._length = 0
         self._needs_break = False
-        self._spans = Spans()
+        self._spans = spans = Spans()
+        # Methods bound once: most of the time of adding a span is looking up the seven arrays and their methods.
+        self._appends = tuple(getattr(spans, name).append for name in Spans.__slots__)
         self._labels: dict[str, int] = {"": 0}
         self._span_ids: dict[int, str] = {}
         self._references: list[tuple[int, str]] = []
@@ -437,28 +443,38 @@ class TreeBuilder:
         start = self._length
         self._length += len(text)
         self._needs_break = self._length > 0
-        labels = self._labels
-        number = spans.append(
-            kind,
-            labels[tag] if tag in labels else self._label(tag),
-            parent,
-            start,
-            self._length,
-            self._label(part) if part else spans.part[parent],
-            self._label(language) if language else spans.language[parent],
-        )
+        labels, number = self._labels, len(spans.kind)
+        add_kind, add_tag, add_parent, add_start, add_end, add_part, add_language = self._appends
+        add_kind(kind)
+        add_tag(labels[tag] if tag in labels else self._label(tag))
+        add_parent(parent)
+        add_start(start)
+        add_end(self._length)
+        add_part(self._label(part) if part else spans.part[parent])
+        add_language(self._label(language) if language else spans.language[parent])
         if id:
             self._span_ids[number] = id
         return number
 
     def _add_marks(self, passage: int, start: int, marks: Sequence[tuple[str, int, int]]) -> None:
-        spans = self._spans
+        spans, labels = self._spans, self._labels
         part, language = spans.part[passage], spans.language[passage]
-        enclosing = [passage]
-        for tag, first, last in sorted(marks, key=lambda mark: (mark[1], -mark[2])):
-            while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
+        add_kind, add_tag, add_parent, add_start, add_end, add_part, add_language = self._appends
+        enclosing = [(passage, spans.end[passage])]
+        number = len(spans.kind)
+        for tag, first, last in sorted(marks, key=_outer_first) if len(marks) > 1 else marks:
+            end = start + last
+            while len(enclosing) > 1 and enclosing[-1][1] < end:
                 enclosing.pop()  # the enclosing mark ends before this mark does, so it is not the parent
-            enclosing.append(spans.append(_MARK, self._label(tag), enclosing[-1], start + first, start + last, part, language))
+            add_kind(_MARK)
+            add_tag(labels[tag] if tag in labels else self._label(tag))
+            add_parent(enclosing[-1][0])
+            add_start(start + first)
+            add_end(end)
+            add_part(part)
+            add_language(language)
+            enclosing.append((number, end))
+            number += 1
 
     def _name_title(self) -> None:
         # If any span has a part, the document's title gets the part `title`.
@@ -479,3 +495,8 @@ class TreeBuilder:
 
     def _label(self, text: str) -> int:
         return self._labels.setdefault(text, len(self._labels))
+
+
+def _outer_first(mark: tuple[str, int, int]) -> tuple[int, int]:
+    """The key by which marks are sorted: an outer mark comes before the marks inside it."""
+    return mark[1], -mark[2]

@@ -97,9 +97,15 @@ def bibliography(keys: PatentKeys, root: Element) -> Bibliography:
 def publications(keys: PatentKeys, fields: Sequence[NumberField], element: Element) -> Iterator[PatentNumber]:
     """Yield the numbers of publications that the fields find in an element, in normal form."""
     for numbers in fields:
-        for parts in numbers.values(element):
-            if number := _in_words(parts) if numbers.words else _publication(keys, parts):
-                yield number
+        for found in elements(numbers.path, element):
+            yield from publications_of(keys, numbers, found)
+
+
+def publications_of(keys: PatentKeys, numbers: NumberField, found: Element) -> Iterator[PatentNumber]:
+    """Yield the numbers of publications in an element that a field has found, in normal form."""
+    for parts in numbers.of(found):
+        if number := _in_words(parts) if numbers.words else _publication(keys, parts):
+            yield number
 
 
 def normal_codes(texts: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,6 +45,7 @@ class ListOfClaims(NamedTuple):
     """For each claim its number, the index of its first line, and the position in the line; see `claim_starts`."""
 
 
+_NUMBER = re.compile(r"0*([0-9]{1,5})\b")
 _ONLY_SET = ClaimSet("", 1)
 
 
@@ -64,6 +65,13 @@ class Claims:
 
     This is the first set in the document's language, else the first set.
     """
+
+    def by_number(self) -> Mapping[ClaimSet, Mapping[str, str]]:
+        """By set, the ids of its claims by their numbers."""
+        ids: dict[ClaimSet, dict[str, str]] = {}
+        for claim in self.by_id.values():
+            ids.setdefault(claim.set, {})[str(claim.number)] = claim.id
+        return ids
 
 
 def numbered_claims(profile: Profile, root: Element, language: str) -> Claims:
@@ -95,7 +103,7 @@ def _add_set(claims: Claims, claim_set: ClaimSet, profile: Profile, elements: Se
         return
     number = 0
     for element in elements:
-        written = re.match(r"0*([0-9]{1,5})\b", first_text(profile.patent.claim_number, element))
+        written = _NUMBER.match(first_text(profile.patent.claim_number, element))
         number = (int(written[1]) if written else 0) or number + 1
         claims.of_element[element] = claim = claim_set.claim(number)
         claims.by_id.setdefault(claim.id, claim)

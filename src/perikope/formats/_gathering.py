@@ -65,18 +65,19 @@ class Gathering:
         if text:
             inline.text(text, keep)
             self._offset += len(text)
-        if len(element) == 0:
-            return
         semantic = self._profile.semantic
         for child in element:
             rule, inside = context[child.tag]
             if semantic and child.get(semantic) is not None:
                 rule = SEMANTIC
             role = rule.role
-            if role is MARK and len(child) == 0 and not rule.refers_by:
-                # Most marks are leaves.
+            if (role is None or role is MARK) and len(child) == 0 and not rule.refers_by:
+                # Most marks are leaves, and so are most elements without a role.
                 if text := child.text:
-                    inline.marked(rule.mark, text, keep)
+                    if role is None:
+                        inline.text(text, keep)
+                    else:
+                        inline.marked(rule.mark, text, keep)
                     self._offset += len(text)
             elif role is None:
                 self._gather(child, inside)
@@ -93,9 +94,13 @@ class Gathering:
             # A bar is written only before cells with text: an empty cell has nothing to find.
             if has_text(element):
                 inline.separate()
-            around, self._in_cell = self._in_cell, True
-            self._gather(element, inside)
-            self._in_cell = around
+            if len(element):
+                around, self._in_cell = self._in_cell, True
+                self._gather(element, inside)
+                self._in_cell = around
+            elif text := element.text:
+                inline.text(text, self._keeps_space)
+                self._offset += len(text)
         elif role is MARK or role is SEMANTIC_ROLE:
             inline.open(rule.mark if role is MARK else str(element.tag))
             if rule.refers_by:

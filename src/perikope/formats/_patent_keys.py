@@ -48,11 +48,12 @@ class NumberField:
 
         If an element holds several numbers, the second country, kind and date belong to the second number, and so on.
         """
-        if self.words:
-            return [(*parts, "") for element in elements(self.path, root) for parts in cited_patents(text_of(element))]
-        return [parts for element in elements(self.path, root) for parts in self._in(element)]
+        return [parts for element in elements(self.path, root) for parts in self.of(element)]
 
-    def _in(self, element: Element) -> list[Parts]:
+    def of(self, element: Element) -> list[Parts]:
+        """The parts of the numbers in an element that `path` finds."""
+        if self.words:
+            return [(*parts, "") for parts in cited_patents(text_of(element))]
         results = [[text_of(item) if isinstance(item, etree._Element) else item for item in items(path, element)] for path in self.parts]
         country, numbers, kind, date = results
         return [(_at(country, index), number, _at(kind, index), _at(date, index)) for index, number in enumerate(numbers)]

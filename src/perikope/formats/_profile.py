@@ -29,7 +29,7 @@ from perikope.core.values import Notation, Switch, Text, Whole
 from perikope.formats._contexts import Contexts, Rules
 from perikope.formats._patent_keys import PatentKeys
 from perikope.formats._source import language_or_nothing
-from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name
+from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name, is_true
 
 WHAT = "a profile"
 """The name of this kind of file in error messages."""
@@ -243,7 +243,7 @@ class Profile:
 
     def fits(self, root: Element) -> bool:
         """Whether the profile describes the document with this root, by `roots` and `when`."""
-        return (not self.roots or root.tag in self.roots) and (self.when is None or bool(self.when(root)))
+        return (not self.roots or root.tag in self.roots) and (self.when is None or is_true(self.when, root))
 
     def rule(self, element: Element) -> Rule:
         """The rule for an element; an empty rule if no entry of the profile matches."""
@@ -266,16 +266,19 @@ class Profile:
 
     def language_of(self, element: Element) -> str:
         """The code of the language in the attributes of an element; empty if they have no known language."""
-        for attribute in self.languages:
-            if (value := element.get(attribute)) and (code := language_or_nothing(value)):
-                return code
+        # Most elements have no attributes, or few: one list of their names is faster than asking for each.
+        if names := element.keys():
+            for attribute in self.languages:
+                if attribute in names and (code := language_or_nothing(element.get(attribute) or "")):
+                    return code
         return ""
 
     def id_of(self, element: Element) -> str:
         """The id in the attributes of an element; empty if it has none."""
-        for attribute in self.ids:
-            if id := element.get(attribute):
-                return id
+        if names := element.keys():
+            for attribute in self.ids:
+                if attribute in names and (id := element.get(attribute)):
+                    return id
         return ""
 
     def tag_of(self, element: Element) -> str:

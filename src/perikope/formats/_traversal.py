@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from perikope.core.rows import of_rows
 from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
@@ -64,11 +65,14 @@ class _Traversal(Gathering):
             metadata=front.metadata,
         )
         self._ids: set[str] = set()
-        self._added: list[Added] = []
+        self._added: list[tuple[object, ...]] = []
+        """The headings and passages that were added, as rows; they become instances of `Added` together at the end."""
         self._outline = 1
         self._label, self._label_place = "", Place("", 0, 0)
         self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic or self._profile.others else set()
         self._around: list[_Container] = []
+        self._within = ""
+        """The tag of the outermost open section; empty directly below the root."""
         self._code_languages: dict[str, None] = {}
 
     def document(self) -> Document:
@@ -82,7 +86,7 @@ class _Traversal(Gathering):
         self._leave_label()
         self._builder.close_headings()
         self._place(0, path, 0)
-        links = self._walk.links(self._front, self._added)
+        links = self._walk.links(self._front, list(of_rows(Added, self._added)))
         for span, target in links.references:
             self._builder.refer(target, span)
         self._builder.cites = list(links.cites)
@@ -170,7 +174,7 @@ class _Traversal(Gathering):
         self._flush()
         start = self._offset
         is_section = rule.role not in (ELEMENT, SEMANTIC_ROLE)
-        if is_section and self._is_hollow(element, rule):
+        if is_section and self._is_hollow(element, rule, inside):
             # A reference list without text, for example. An empty section can be neither a result nor a target.
             self._offset += length_of(element)
             return
@@ -178,12 +182,14 @@ class _Traversal(Gathering):
         number = self._builder.open(
             Kind.SECTION if is_section or header else Kind.ELEMENT,
             self._profile.tag_of(element),
-            id=self._new_id(Block(element, rule, self._within()))[1],
+            id=self._new_id(Block(element, rule, self._within))[1],
             part=rule.part,
             language=self._profile.language_of(element),
         )
         around = _Container(number, str(element.tag), path, not is_section, name=self._around[-1].name, header=header)
         self._around.append(around)
+        if len(self._around) == 2:
+            self._within = around.tag
         if rule.titled_by and (title := " ".join((element.get(rule.titled_by) or "").split())):
             self._builder.title(title)
             around.has_title = True
@@ -196,13 +202,17 @@ class _Traversal(Gathering):
         self._leave_label()
         self._builder.close_headings(since=number)
         self._around.pop()
+        if len(self._around) == 1:
+            self._within = ""
         self._builder.close()
         self._place(number, path, start)
 
     def _leads(self, title: Element, rule: Rule) -> bool:
         """Whether the next element is the section that the title belongs to, and has content."""
         section = title.getnext()
-        return section is not None and section.tag == rule.leads and not self._is_hollow(section, self._profile.rule(section))
+        if section is None or section.tag != rule.leads:
+            return False
+        return not self._is_hollow(section, self._profile.rule(section), self._profile.contexts.inside(section))
 
     def _title(self, element: Element, path: str, inside: TagContext) -> None:
         self._flush()
@@ -211,7 +221,7 @@ class _Traversal(Gathering):
         text = self._labelled(run).text
         around = self._around[-1]
         if text and around.has_title:
-            id = self._new_id(Block(element, self._profile.rule(element), self._within(), text))[1]
+            id = self._new_id(Block(element, self._profile.rule(element), self._within, text))[1]
             self._place(self._builder.passage(text, self._profile.tag_of(element), id=id), path, start)
         elif text:
             self._place(self._builder.title(text), path, start)
@@ -228,7 +238,7 @@ class _Traversal(Gathering):
         self._keeps_blocks, self._keeps_space = rule.whole, rule.preformatted
         run = self._gathered(element, path, inside)
         self._keeps_blocks = self._keeps_space = False
-        block = Block(element, rule, self._within(), run.text, self._outline)
+        block = Block(element, rule, self._within, run.text, self._outline)
         if around.header and element in around.header:
             self._take_header(block, run, path, start)
             self._release()
@@ -238,8 +248,10 @@ class _Traversal(Gathering):
             self._add_heading(block, heading, self._labelled(run).text, path, start)
         elif run.text.strip(" |"):
             self._add_passage(block, run, path, start)
-        self._held.clear()
-        self._release()
+        if self._held:
+            self._held.clear()
+        if self._lifted:
+            self._release()
 
     def _header_rows(self, table: Element, context: TagContext) -> list[Element]:
         """The rows at the top of a table all of whose cells name columns.
@@ -289,7 +301,7 @@ class _Traversal(Gathering):
         span = self._builder.heading(heading.level, text, self._profile.tag_of(element), id=id)
         self._outline = heading.outline
         self._place(span, path, start)
-        self._added.append(Added(span, element, text, name, id, block.within, True))
+        self._added.append((span, element, text, name, id, block.within, True))
 
     def _add_passage(self, block: Block, run: Run, path: str, start: int) -> None:
         element, rule, around, builder = block.element, block.rule, self._around[-1], self._builder
@@ -323,14 +335,14 @@ class _Traversal(Gathering):
         if self._held:
             for held in self._held:
                 builder.hold(held, span)
-        self._added.append(Added(span, element, run.text, name, id, block.within, False))
+        self._added.append((span, element, run.text, name, id, block.within, False))
 
     def _replace(self, element: Element, path: str, replacement: Replacement) -> None:
         """Add the passages that the walk returned in place of an element."""
         self._flush()
         start = self._offset
         section = self._builder.open(Kind.SECTION, replacement.section, part=replacement.section) if replacement.section else 0
-        within = replacement.section or self._within()
+        within = replacement.section or self._within
         for piece in replacement.pieces:
             if piece.is_title:
                 # The title of the document is the first span after the document itself.
@@ -349,7 +361,7 @@ class _Traversal(Gathering):
             self._builder.places[span] = piece.place
             if piece.citation:
                 self._builder.citations[span] = piece.citation
-            self._added.append(Added(span, element, piece.run.text, piece.id, id, within, False))
+            self._added.append((span, element, piece.run.text, piece.id, id, within, False))
         self._offset = start + length_of(element)
         if section:
             self._builder.close()
@@ -411,16 +423,24 @@ class _Traversal(Gathering):
             around.has_title = True
         self._release()
 
-    def _is_hollow(self, element: Element, rule: Rule) -> bool:
+    def _is_hollow(self, element: Element, rule: Rule, inside: TagContext) -> bool:
         """Whether an element is skipped, or has no text, no id and no title in an attribute.
 
-        The same must hold for all elements inside it. The text of skipped elements does not count.
+        The same must hold for all elements inside it. The text of skipped elements does not count. `inside` has the
+        rules of its children.
         """
         if rule.role is SKIPPED:
             return True
-        if is_there(element.text) or rule.titled_by or any(map(element.get, self._profile.ids)):
+        if is_there(element.text) or rule.titled_by or self._profile.id_of(element):
             return False
-        return all(not is_there(child.tail) and self._is_hollow(child, self._profile.rule(child)) for child in element)
+        semantic = self._profile.semantic
+        for child in element:
+            rule, within = inside[child.tag]
+            if semantic and child.get(semantic) is not None:
+                rule = SEMANTIC
+            if is_there(child.tail) or not self._is_hollow(child, rule, within):
+                return False
+        return True
 
     def _labelled(self, run: Run) -> Run:
         """The run with the pending label in front of its text, if there is a label; the label is then used up."""
@@ -440,7 +460,7 @@ class _Traversal(Gathering):
 
     def held_id(self, element: Element, rule: Rule) -> str:
         """See `Gathering.held_id`."""
-        return self._new_id(Block(element, rule, self._within()))[1]
+        return self._new_id(Block(element, rule, self._within))[1]
 
     def _new_id(self, block: Block) -> tuple[str, str]:
         """Return the id that the walk gives a block, and the id that the block gets; see `_free_id`."""
@@ -453,10 +473,6 @@ class _Traversal(Gathering):
             return ""
         self._ids.add(id)
         return id
-
-    def _within(self) -> str:
-        """The tag of the outermost open section; empty directly below the root."""
-        return self._around[1].tag if len(self._around) > 1 else ""
 
     def _place(self, number: int, path: str, start: int) -> None:
         self._builder.places[number] = Place(path, start, self._offset)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 from lxml import etree
 
@@ -24,22 +24,38 @@ NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace", "xlink": "http://ww
 
 
 class Path(etree.XPath):
-    """A compiled XPath. The shortest forms, `.`, `@name` and `name`, are evaluated without the XPath machine."""
+    """A compiled XPath.
+
+    The forms `.`, `@name`, `name` and `descendant::name` are evaluated without the XPath machine.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
         simple = _SIMPLE.fullmatch(path)
         self.is_self = path == "."
-        self.attribute, self.child = (simple[1] or "", simple[2] or "") if simple else ("", "")
-        self.is_spread = _SPREAD.fullmatch(path) is not None
+        self.attribute, self.child, self.descendant = simple.groups("") if simple else ("", "", "")
+        spread = _SPREAD.fullmatch(path)
+        self.is_spread = spread is not None
         """Whether whatever it finds in an element it also finds in every element around it."""
+        self._is_or_self = spread is not None and "self::" in spread["axis"]
+        self._further_steps = len(_FURTHER_STEP.findall(spread["further"])) if spread else 0
+
+    def finders(self, found: Element) -> Iterator[Element]:
+        """Yield the elements from which a spread path finds the element `found`, from the innermost outwards."""
+        first = found
+        for _ in range(self._further_steps):
+            first = cast(Element, first.getparent())
+        if self._is_or_self:
+            yield first
+        yield from first.iterancestors()
 
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _CONDITION = rf"(?:@{_NAME}(?:='[^']*')?|self::{_NAME})"
 _STEP = rf"(?:{_NAME}|\*)(?:\[{_CONDITION}(?: or {_CONDITION})*\])*"
-_SPREAD = re.compile(rf"(?:\.//|descendant(?:-or-self)?::){_STEP}(?:/{_STEP})*", re.ASCII)
-_SIMPLE = re.compile(rf"@({_NAME})|({_NAME})", re.ASCII)
+_SPREAD = re.compile(rf"(?P<axis>\.//|descendant(?:-or-self)?::){_STEP}(?P<further>(?:/{_STEP})*)", re.ASCII)
+_FURTHER_STEP = re.compile(f"/{_STEP}", re.ASCII)
+_SIMPLE = re.compile(rf"@({_NAME})|({_NAME})|descendant::({_NAME})", re.ASCII)
 
 
 def text_of(element: Element) -> str:
@@ -57,6 +73,9 @@ def items(path: etree.XPath, element: Element) -> list[Element | str]:
             return list(element.iterchildren(path.child))
         if path.is_self:
             return [element]
+        if path.descendant:
+            # lxml knows all names of a document, so a name that does not occur is not searched.
+            return list(element.iterdescendants(path.descendant))
     try:
         result = path(element)
     except etree.XPathError as error:
@@ -64,8 +83,18 @@ def items(path: etree.XPath, element: Element) -> list[Element | str]:
     return [item if isinstance(item, etree._Element) else str(item) for item in (result if isinstance(result, list) else [result])]
 
 
+def is_true(path: etree.XPath, element: Element) -> bool:
+    """Whether an XPath finds anything, or computes a value other than false, 0 and the empty text."""
+    if type(path) is Path and path.descendant:
+        return next(element.iterdescendants(path.descendant), None) is not None
+    return bool(path(element))
+
+
 def texts(path: etree.XPath, element: Element) -> list[str]:
     """The results of an XPath as texts of one line each, without empty texts."""
+    if type(path) is Path and path.attribute:
+        line = " ".join((element.get(path.attribute) or "").split())
+        return [line] if line else []
     lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(item.split()) for item in items(path, element))
     return [line for line in lines if line]
 

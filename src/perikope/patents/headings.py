@@ -125,9 +125,10 @@ class Headings:
         if example := _EXAMPLE.match(text):
             rest = example["rest"]
             return not rest.strip() or (_AFTER_EXAMPLE.match(rest) is not None and not text.endswith((".", ";", ",")))
-        words = _WORD.findall(text)
-        letters = sum(map(str.isalpha, text))
-        if text.endswith((".", ";", ",")) or text[0].islower() or _NOISE.search(text) or len(words) > 16 or 2 * letters < len(text):
+        # The conditions that take longest come last.
+        if text.endswith((".", ";", ",")) or text[0].islower() or _NOISE.search(text):
+            return False
+        if len(_WORD.findall(text)) > 16 or 2 * sum(map(str.isalpha, text)) < len(text):
             return False
         if is_capitals(text):
             return True
@@ -170,10 +171,14 @@ def is_main(text: str) -> bool:
     if numbering := _NUMBERING.match(text):
         text = text[numbering.end() :]
     text = text.lower().replace("\u2019", "'")
+    if text in _ONE_WORD:
+        return True
+    # Most texts begin with another word, so the other words are not looked for.
+    first = _WORD.search(text)
+    if not first or first[0] not in _HEADING_WORDS:
+        return False
     words = _WORD.findall(text)
-    if len(words) == 1:
-        return text in _ONE_WORD
-    return not any(map(str.isdigit, text)) and not _SAYING_WORDS.isdisjoint(words) and _HEADING_WORDS.issuperset(words)
+    return len(words) > 1 and not any(map(str.isdigit, text)) and not _SAYING_WORDS.isdisjoint(words) and _HEADING_WORDS.issuperset(words)
 
 
 def is_capitals(text: str) -> bool:

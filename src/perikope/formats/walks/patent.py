@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from perikope.document.tree import Place
-from perikope.formats._bibliography import bibliography, publications
+from perikope.formats._bibliography import bibliography, publications, publications_of
 from perikope.formats._claims import Claim, Line, cut_claims, numbered_claims
 from perikope.formats._inline import Run
 from perikope.formats._profile import Profile, Role
@@ -21,6 +21,7 @@ from perikope.formats._xpaths import Element, Path, elements, text_of, texts, wi
 from perikope.formats.walks import Added, Block, Front, Heading, Links, Piece, Replacement, RunOf, Walk, walk
 from perikope.patents.headings import DEEPEST_TAGGED, Headings, heading_level
 from perikope.patents.mentions import may_name, mentions, mentions_of_all, named_first
+from perikope.patents.numbers import PatentNumber
 
 _PARAGRAPH = re.compile(r"\s*\[\s?([0-9]{1,5})\s?\](?!\s*[-,.;)])")
 """A number before the text of a paragraph: `[0042] The pump …`."""
@@ -44,6 +45,8 @@ class ParagraphNumber(NamedTuple):
 
 
 NO_NUMBER = ParagraphNumber("", False)
+_NO_CLAIMS: Mapping[str, str] = {}
+_HEADING = Role.HEADING
 
 
 @walk("patent")
@@ -110,7 +113,7 @@ class PatentWalk(Walk):
     def heading(self, block: Block) -> Heading | None:
         """The level of a heading element, or of a paragraph of the description that is a heading; else None."""
         element, text = block.element, block.text
-        if block.rule.role is Role.HEADING:
+        if block.rule.role is _HEADING:
             level, outline = heading_level(text, block.outline)
             tagged = self._levels.get(element.get(self.keys.heading_level) or "") if self._levels else 0
             return Heading(tagged, block.outline) if tagged else Heading(level, outline)
@@ -123,7 +126,7 @@ class PatentWalk(Walk):
         element = block.element
         if element.tag in self.keys.claims:
             return self.claims.of_element[element].id if element in self.claims.of_element else ""
-        if block.within not in self._description or (element.tag not in self._paragraphs and block.rule.role is not Role.HEADING):
+        if block.within not in self._description or (element.tag not in self._paragraphs and block.rule.role is not _HEADING):
             return ""
         if number := self._numbers.get(element):
             return f"p{number.written}"
@@ -146,13 +149,20 @@ class PatentWalk(Walk):
         targets = self._targets(blocks)
         passages = [block for block in blocks if not block.is_heading]
         claims = [self.claims.by_id.get(block.name) for block in passages]
-        mentioned = mentions_of_all([block.text for block in passages], [claim.number if claim else 0 for claim in claims])
+        # Mentions of things that have no target make no references, so they are not searched.
+        kinds = {what for what, _ in targets} | ({"claim"} if self.claims.by_id else set())
+        mentioned = mentions_of_all([block.text for block in passages], [claim.number if claim else 0 for claim in claims], kinds)
+        numbered = self.claims.by_number()
         by_id = with_all_around(self.root.iter(*self.keys.claim_references)) if self.keys.claim_references else ()
         references: dict[tuple[int, str], None] = {}
         for block, claim, things in zip(passages, claims, mentioned, strict=True):
-            for target in self._mentioned(block, claim, things, targets) if things else ():
-                if target and target != block.id:
-                    references[block.span, target] = None
+            if things:
+                knows_claims = claim is not None or block.within in self._description
+                ids = numbered.get(claim.set if claim else self.claims.main_set, _NO_CLAIMS) if knows_claims else _NO_CLAIMS
+                for what, which in things:
+                    target = ids.get(which) if what == "claim" else _target((what, which), targets)
+                    if target and target != block.id:
+                        references[block.span, target] = None
             for target in self._referred(block, claim) if block.element in by_id else ():
                 if target != block.id:
                     references[block.span, target] = None
@@ -184,19 +194,6 @@ class PatentWalk(Walk):
                         targets.setdefault(thing, block.id)
         return targets
 
-    def _mentioned(self, block: Added, claim: Claim | None, things: Iterable[Thing], targets: Mapping[Thing, str]) -> Iterator[str]:
-        """Yield the ids of the things that a passage mentions; "" for a thing without a target.
-
-        `claim` is the claim that the passage is, or None.
-        """
-        for thing in things:
-            if thing[0] != "claim":
-                yield _target(thing, targets)
-            elif claim or block.within in self._description:
-                claim_set = claim.set if claim else self.claims.main_set
-                id = claim_set.claim(int(thing[1])).id
-                yield id if id in self.claims.by_id else ""
-
     def _referred(self, block: Added, claim: Claim | None) -> Iterator[str]:
         """Yield the ids of the claims that a passage refers to by their ids in the file."""
         if block.element not in self.claims.lists:
@@ -209,14 +206,29 @@ class PatentWalk(Walk):
         """Ids of the documents that are cited in the bibliographic data and in the text, each once."""
         cited = dict.fromkeys(front.cites)
         if self.keys.cites_in_text:
-            paths = [field.path for field in self.keys.cites_in_text]
-            is_spread = all(isinstance(path, Path) and path.is_spread for path in paths)
-            citing = with_all_around(element for path in paths for element in elements(path, self.root)) if is_spread else None
-            for element in dict.fromkeys(block.element for block in passages if citing is None or block.element in citing):
-                cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
+            cited.update((number.id, None) for number in self._cited_in_text(passages))
         # A patent cited without a kind is left out if one of its publications is cited too, or is this document.
         known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
         return [id for id in cited if id and id != front.id and id not in known]
+
+    def _cited_in_text(self, passages: Sequence[Added]) -> Iterator[PatentNumber]:
+        """Yield the numbers of patents that passages cite, in the order of passages, then of the profile's fields."""
+        fields = self.keys.cites_in_text
+        order = {element: number for number, element in enumerate(dict.fromkeys(block.element for block in passages))}
+        paths = [field.path for field in fields if isinstance(field.path, Path) and field.path.is_spread]
+        if len(paths) < len(fields):
+            for element in order:
+                yield from publications(self.keys, fields, element)
+            return
+        # What such an XPath finds in a passage it also finds at the root, so it is evaluated once.
+        found = []
+        for number, path in enumerate(paths):
+            for element in elements(path, self.root):
+                citing = [order[finder] for finder in path.finders(element) if finder in order]
+                if citing:
+                    found.append((min(citing), number, element))
+        for _, number, element in sorted(found, key=lambda place: place[:2]):
+            yield from publications_of(self.keys, fields[number], element)
 
     # Replacements of elements.
 
