@@ -15,7 +15,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Integers, Integers32, Unsigned16, frozen
 from perikope.kernels.join import count_terms, occurrences_of_ranges
-from perikope.kernels.term_lists import TermLists, all_occurrences, counts_of_terms, lists_of_terms
+from perikope.kernels.term_lists import ListsOfTerms, all_occurrences, counts_of_terms, lists_of_terms
 
 MOST_TOKENS = 1 << 21
 """Documents with more codes of tokens than this are not listed. Lists of this many take about 32 MB."""
@@ -49,7 +49,7 @@ class ListedTerms:
 
     first_list: tuple[int, ...]
     """The number of the list of term 0 of each segment of the index; -1 for a segment without documents of the set."""
-    lists: Mapping[str, TermLists]
+    lists: Mapping[str, ListsOfTerms]
     """Lists by the kind of units: `documents`, `passages` and `titles`."""
     units: Mapping[str, int]
     """The number of units of each kind."""
@@ -67,11 +67,11 @@ class ListedTerms:
         ends = frozen(np.concatenate([np.zeros(1, np.int64), *(one[2] + count for one, count in zip(found, before, strict=False))]))
         terms = bases[-1]
 
-        def listed(document: Array, first: Array, end: Array) -> TermLists:
+        def listed(document: Array, first: Array, end: Array) -> ListsOfTerms:
             return counted(*map(frozen, occurrences_of_ranges(position, ends, *map(frozen, (document, first, end)))))
 
-        def counted(first: Integers, end: Integers) -> TermLists:
-            return TermLists(*map(frozen, lists_of_terms(count_terms(term, first, end, terms), terms)))
+        def counted(first: Integers, end: Integers) -> ListsOfTerms:
+            return ListsOfTerms(*map(frozen, lists_of_terms(count_terms(term, first, end, terms), terms)))
 
         lists = {
             "documents": counted(ends[:-1], ends[1:]),

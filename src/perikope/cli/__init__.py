@@ -26,9 +26,9 @@ FIRST = (
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 SHORT = {"explain", "index", "info", "locate", "run", "search", "show"}
 """Commands that do better without the import of numba. They load kernels from stored code."""
-_GARBAGE = 100_000
-"""After so many new objects, garbage is looked for. Imports make this many objects and no garbage; with the default of
-700, looking takes 7 % of the time in which a command starts."""
+_GARBAGE = 10_000
+"""These commands look for garbage after so many new objects. Imports make many objects and no garbage; with Python's
+default of 700, looking takes 7 % of the start."""
 _SUFFIX = "_command"
 _COMPLETING = "_PERIKOPE_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
@@ -114,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if forward(sys.argv[2:]):
                 sys.exit(0)
         compilation.prefers_stored = bool(SHORT.intersection(sys.argv[1:2]))
-        gc.set_threshold(_GARBAGE)
+        if compilation.prefers_stored:
+            gc.set_threshold(_GARBAGE)
     sys.exit(execute(arguments))
 
 

@@ -76,8 +76,10 @@ def rows_of_largest(value: Floats, allowed: Mask, most: int) -> Integers:
     low, high = np.inf, -np.inf
     for row in range(value.size):
         low, high = min(low, value[row]), max(high, value[row])
-    # A part is a truncated product, so it never falls where the value rises. Not if a value is infinite or no number.
-    scale = (_BUCKETS - 1) / (high - low) if 0 < high - low < np.inf and (high - low) * 1e-300 > 0 else 0.0
+    # The number of a part is a truncated product, so it never falls where the value rises.
+    scale = (_BUCKETS - 1) / (high - low)
+    if not 0 < scale < np.inf:  # all values are equal or too near to each other, or one of them is infinite
+        scale = 0.0
     counts = np.zeros(_BUCKETS, np.int64)
     for row in range(value.size):
         counts[_bucket(value[row], low, scale)] += (everything or allowed[row]) & (value[row] == value[row])

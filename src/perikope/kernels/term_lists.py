@@ -17,7 +17,7 @@ from perikope.kernels.ordered import enlarged
 from perikope.kernels.tokens import ESCAPE
 
 
-class TermLists(NamedTuple):
+class ListsOfTerms(NamedTuple):
     """For each term, the units that hold it, in ascending order, with the frequencies."""
 
     first_entry: Integers
@@ -63,7 +63,7 @@ def all_occurrences(
 
 
 @kernel
-def lists_of_terms(counts: TermCounts, terms: int) -> TermLists:
+def lists_of_terms(counts: TermCounts, terms: int) -> ListsOfTerms:
     """The lists of all terms, from the frequencies of the terms in each unit. `terms` is the number of terms."""
     first_entry = np.zeros(terms + 2, np.int64)
     for entry in range(counts.term.size):
@@ -78,14 +78,14 @@ def lists_of_terms(counts: TermCounts, terms: int) -> TermLists:
             unit[at] = holder
             count[at] = counts.count[entry]
             first_entry[term + 1] = at + 1
-    return TermLists(first_entry[:-1], unit, count)
+    return ListsOfTerms(first_entry[:-1], unit, count)
 
 
 @kernel
 def counts_of_terms(
     first_entry: Integers, unit: Integers32, count: Integers32, listed: Integers, term_of_list: Integers, units: int
 ) -> tuple[Integers, Integers32, Integers32, Integers]:
-    """The frequencies of a query's terms in each unit, from some of the lists of `TermLists`.
+    """The frequencies of a query's terms in each unit, from some of the lists of `ListsOfTerms`.
 
     `listed` has the numbers of these lists, and `term_of_list` the index of each one's term in the query, in ascending
     order. `units` is the number of units. Returns the fields of `TermCounts` and the unit of each entry.

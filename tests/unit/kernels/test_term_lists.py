@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from perikope.core.arrays import frozen
 from perikope.kernels.join import TermCounts, count_terms
-from perikope.kernels.term_lists import TermLists, all_occurrences, counts_of_terms, lists_of_terms
+from perikope.kernels.term_lists import ListsOfTerms, all_occurrences, counts_of_terms, lists_of_terms
 from perikope.kernels.tokens import encode_tokens
 
 TERMS = 65_700
@@ -33,7 +33,7 @@ def test_frequencies_from_lists_are_those_of_the_units(documents, wanted):
     term, _, end = occurrences_of(documents, 0)
     ends = frozen(np.concatenate([[0], end]))
     counts = TermCounts(*count_terms(frozen(term), ends[:-1], ends[1:], TERMS))
-    lists = TermLists(*map(frozen, lists_of_terms(TermCounts(*map(frozen, counts)), TERMS)))
+    lists = ListsOfTerms(*map(frozen, lists_of_terms(TermCounts(*map(frozen, counts)), TERMS)))
     numbers = np.array(wanted, np.int64)
     first, found, count, unit = counts_of_terms(*lists, numbers, np.arange(numbers.size), len(documents))
     expected = [(u, i, document.count(t)) for u, document in enumerate(documents) for i, t in enumerate(wanted) if t in document]
