@@ -14,7 +14,7 @@ from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable, show_problems
 from perikope.cli.run_command import command as run_command
 from perikope.cli.search_command import command as search_command
-from perikope.cli.serve_command import named_path, read_settings, server_settings
+from perikope.cli.serve_command import named_location, read_settings, server_settings
 from perikope.cli.serve_command import serve as serve_indexes
 from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
@@ -308,21 +308,26 @@ def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, ope
     import tempfile
     from pathlib import Path
 
-    from perikope.cluster.writer import load_cluster
+    from perikope.cluster.storage import is_url, load_from
 
     settings = read_settings({**given, "commands": False})
     _on_ray()  # a missing package is reported now
-    from perikope.cluster.serving import ClusterOpener
+    from perikope.cluster.serving import ClusterOpener, copy_manifest
     from perikope.server.served import PreparedIndex, ServedIndexes
 
     with tempfile.TemporaryDirectory(prefix="perikope-commits-") as kept:
         by_name: dict[str, PreparedIndex] = {}
+        locations = {}
         for written in clusters:
-            index, path = named_path(written, list(by_name))
-            load_cluster(path)  # a cluster that cannot be read is reported now
-            by_name[index] = PreparedIndex(index, path, states=Path(kept))
+            index, location = named_location(written, list(by_name))
+            load_from(location)  # a cluster that cannot be read is reported now
+            folder = Path(tempfile.mkdtemp(dir=kept)) if is_url(location) else Path(location)
+            copy_manifest(location, folder)
+            locations[index], by_name[index] = location, PreparedIndex(index, folder, states=Path(kept) / "states")
         served = ServedIndexes(by_name)
-        opener = ClusterOpener(served.folders, Path(kept), address, name, min(DEADLINE, settings.timeout / 2), partial)
+        opener = ClusterOpener(
+            locations, served.folders, Path(kept) / "states", address, name, min(DEADLINE, settings.timeout / 2), partial
+        )
         serve_indexes(settings, lambda: served, opens, opener)
     return 0
 
