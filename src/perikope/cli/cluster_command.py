@@ -308,7 +308,8 @@ def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, ope
     import tempfile
     from pathlib import Path
 
-    from perikope.cluster.storage import is_url, load_from
+    from perikope.cluster.locations import is_url
+    from perikope.cluster.storage import load_from
 
     settings = read_settings({**given, "commands": False})
     _on_ray()  # a missing package is reported now
@@ -350,7 +351,8 @@ def stop(address: str, name: str) -> int:
 
 def _built(place: str, asked: dict[str, Any], make: Callable[[str], ClusterReport], wait: float = 0.0) -> ClusterReport:
     """Make a cluster in a folder, or in an object store."""
-    from perikope.cluster.storage import StoredCluster, is_url
+    from perikope.cluster.locations import is_url
+    from perikope.cluster.storage import StoredCluster
 
     return StoredCluster(place).build(make, asked, wait=wait) if is_url(place) else make(place)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from perikope.cluster import on_ray
 from perikope.cluster.index import ClusterIndex
+from perikope.cluster.locations import is_url
 from perikope.cluster.ray_shards import Figures, RayShards
-from perikope.cluster.storage import is_url, load_from
+from perikope.cluster.storage import load_from
 from perikope.cluster.writer import load_cluster
 from perikope.core.errors import ShardError, UsageError
 from perikope.index import manifest as manifests

@@ -285,6 +285,8 @@ def test_an_error_of_the_service_is_one_line(url, documents):
     with pytest.raises(UsageError, match="s3://bucket-that-is-missing/x cannot be used: ") as error:
         StoredCluster("s3://bucket-that-is-missing/x").build(lambda place: build_cluster(place, [documents], SHARDS), {})
     assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="s3: cannot be used"):
+        StoredCluster("s3://")
 
 
 def test_the_command_line_takes_addresses(url, documents, tmp_path):
