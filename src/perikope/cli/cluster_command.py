@@ -12,8 +12,9 @@ import click
 
 from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable, show_problems
+from perikope.cli.run_command import command as run_command
 from perikope.cli.search_command import command as search_command
-from perikope.cli.serve_command import named_path, read_settings, server_settings
+from perikope.cli.serve_command import named_location, read_settings, server_settings
 from perikope.cli.serve_command import serve as serve_indexes
 from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
@@ -243,25 +244,47 @@ def _search(address: str, name: str, partial: bool, deadline: float, **given: An
       perikope cluster search /shared/cluster "magnetic pump" --address 127.0.0.1:6379
       perikope cluster search /shared/cluster "magnetic pump" --filter year>2010 --json --partial
     """
+    return _run_on(search_command, address, name, given, deadline=deadline, partial=partial)
+
+
+@address_option
+@click.option("--cluster", "name", default="default", show_default=True, metavar="NAME", help="Name of the started cluster.")
+@deadline_option
+def _run(address: str, name: str, deadline: float, **given: Any) -> int:
+    """Rank passages for each topic with a cluster that runs on Ray, and write a run.
+
+    All options of `perikope run` have the same meaning, and the run has the same bytes. If a shard does not answer, no
+    run is written.
+
+    \b
+    Example:
+      perikope cluster run /shared/cluster topics.tsv --model qsf_v --out qsf_v.run --address 127.0.0.1:6379
+    """
+    return _run_on(run_command, address, name, given, deadline=deadline)
+
+
+def _run_on(original: click.Command, address: str, name: str, given: dict[str, Any], **how: Any) -> int:
+    """Run a command that searches an index on a started cluster."""
     from perikope.cli.opening import opened_as
 
     on_ray = _on_ray()
     on_ray.join_ray(address)
-    assert search_command.callback is not None
-    with opened_as(given["index"], on_ray.find(given["index"], name=name, deadline=deadline, partial=partial)):
-        status: int = search_command.callback(**given)
+    assert original.callback is not None
+    with opened_as(given["index"], on_ray.find(given["index"], name=name, **how)):
+        status: int = original.callback(**given)
     return status
 
 
-def _like_search(function: Callable[..., int]) -> click.Command:
-    """A command with the parameters of `perikope search` that are about searches, and those of the function."""
+def _like(original: GroupedCommand, function: Callable[..., int]) -> click.Command:
+    """A command with the parameters of another one, without those about servers, and those of the function."""
     added = click.command()(function)
-    own = [parameter for parameter in search_command.params if parameter.name != "no_server"]
-    groups = {**search_command.groups, "Cluster": [parameter.name or "" for parameter in added.params]}
-    return GroupedCommand(name="search", callback=added.callback, help=added.help, groups=groups, params=[*own, *added.params])
+    own = [parameter for parameter in original.params if parameter.name != "no_server"]
+    groups = {**original.groups, "Cluster": [parameter.name or "" for parameter in added.params]}
+    return GroupedCommand(name=original.name, callback=added.callback, help=added.help, groups=groups, params=[*own, *added.params])
 
 
-command.add_command(_like_search(_search))
+command.add_command(_like(search_command, _search))
+command.add_command(_like(run_command, _run))
 
 
 @command.command(name="serve")
@@ -285,21 +308,27 @@ def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, ope
     import tempfile
     from pathlib import Path
 
-    from perikope.cluster.writer import load_cluster
+    from perikope.cluster.locations import is_url
+    from perikope.cluster.storage import load_from
 
     settings = read_settings({**given, "commands": False})
     _on_ray()  # a missing package is reported now
-    from perikope.cluster.serving import ClusterOpener
+    from perikope.cluster.serving import ClusterOpener, copy_manifest
     from perikope.server.served import PreparedIndex, ServedIndexes
 
     with tempfile.TemporaryDirectory(prefix="perikope-commits-") as kept:
         by_name: dict[str, PreparedIndex] = {}
+        locations = {}
         for written in clusters:
-            index, path = named_path(written, list(by_name))
-            load_cluster(path)  # a cluster that cannot be read is reported now
-            by_name[index] = PreparedIndex(index, path, states=Path(kept))
+            index, location = named_location(written, list(by_name))
+            load_from(location)  # a cluster that cannot be read is reported now
+            folder = Path(tempfile.mkdtemp(dir=kept)) if is_url(location) else Path(location)
+            copy_manifest(location, folder)
+            locations[index], by_name[index] = location, PreparedIndex(index, folder, states=Path(kept) / "states")
         served = ServedIndexes(by_name)
-        opener = ClusterOpener(served.folders, Path(kept), address, name, min(DEADLINE, settings.timeout / 2), partial)
+        opener = ClusterOpener(
+            locations, served.folders, Path(kept) / "states", address, name, min(DEADLINE, settings.timeout / 2), partial
+        )
         serve_indexes(settings, lambda: served, opens, opener)
     return 0
 
@@ -322,7 +351,8 @@ def stop(address: str, name: str) -> int:
 
 def _built(place: str, asked: dict[str, Any], make: Callable[[str], ClusterReport], wait: float = 0.0) -> ClusterReport:
     """Make a cluster in a folder, or in an object store."""
-    from perikope.cluster.storage import StoredCluster, is_url
+    from perikope.cluster.locations import is_url
+    from perikope.cluster.storage import StoredCluster
 
     return StoredCluster(place).build(make, asked, wait=wait) if is_url(place) else make(place)
 

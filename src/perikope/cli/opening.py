@@ -18,9 +18,10 @@ def open_index(folder: str) -> Index:
     known = _OPEN.get()
     if known is not None and known[0] == folder:
         return known[1]
+    from perikope.cluster.locations import is_url
     from perikope.search.facade import Index
 
-    if "://" in folder:
+    if is_url(folder):
         from perikope.cluster.storage import StoredCluster
 
         return Index.open(StoredCluster(folder).copied())

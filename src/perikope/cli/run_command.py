@@ -76,12 +76,12 @@ def command(
       perikope run idx inex-topics.xml --topic-field phrasetitle --run-format inex --out inex.run
     """
     from perikope.browse.models import parse_model
+    from perikope.cli.opening import open_index
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.runs import ranking_in, write_run
     from perikope.evaluation.io.topics import read_topics
     from perikope.search.batch import search_topics
     from perikope.search.best import best_model
-    from perikope.search.facade import Index
 
     started = time.perf_counter()
     if document_ranking and run_format != "trec":
@@ -91,7 +91,7 @@ def command(
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     without: list[str] = []
-    opened = Index.open(index)
+    opened = open_index(index)
     best = best_model(opened.snapshot, search.options)
     model = parse_model(search.options.model) if best is None else best.model
     rankings = search_topics(

@@ -134,7 +134,8 @@ def _served(paths: Iterable[str]) -> ServedIndexes:
 
     by_name: dict[str, ServedIndex] = {}
     for written in paths:
-        name, path = named_path(written, list(by_name))
+        name, location = named_location(written, list(by_name))
+        path = Path(location)
         if is_index(path):
             Snapshot.open(path)  # an index that cannot be read is reported now
             by_name[name] = ServedIndex(name, path)
@@ -143,14 +144,14 @@ def _served(paths: Iterable[str]) -> ServedIndexes:
     return ServedIndexes(by_name)
 
 
-def named_path(written: str, taken: Sequence[str]) -> tuple[str, Path]:
-    """The name and the path of an index that is given as PATH or NAME=PATH."""
+def named_location(written: str, taken: Sequence[str]) -> tuple[str, str]:
+    """The name and the location of an index that is given as LOCATION or NAME=LOCATION."""
     from perikope.server.served import name_of
 
     given, mark, rest = written.partition("=")
     has_name = bool(mark) and not Path(written).exists()
-    path = Path(rest if has_name else written)
-    return name_of(given if has_name else "", path, taken), path
+    location = rest if has_name else written
+    return name_of(given if has_name else "", Path(location), taken), location
 
 
 def _tell(served: ServedIndexes, address: str, opens: bool | None) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar, Unpack
 
+from perikope.cluster.locations import is_url
 from perikope.cluster.snapshot import ClusterSnapshot, Shards
-from perikope.cluster.storage import StoredCluster, folder_at, is_url, load_from
+from perikope.cluster.storage import StoredCluster, folder_at, load_from
 from perikope.core.errors import ShardError
 from perikope.index.info import IndexInfo, describe
 from perikope.index.manifest import Manifest

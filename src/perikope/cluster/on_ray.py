@@ -21,9 +21,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from perikope.cluster.index import ClusterIndex
+from perikope.cluster.locations import is_url
 from perikope.cluster.missing import DEADLINE
 from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, replica_name
-from perikope.cluster.storage import is_url, load_from
+from perikope.cluster.storage import load_from
 from perikope.core.errors import ShardError, UsageError
 from perikope.index.manifest import Manifest
 

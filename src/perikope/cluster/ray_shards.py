@@ -20,9 +20,10 @@ import numpy as np
 import ray
 from ray.exceptions import ActorDiedError, GetTimeoutError, RayError, RayTaskError
 
+from perikope.cluster.locations import is_url
 from perikope.cluster.missing import DEADLINE, MissingShards
 from perikope.cluster.shard import Message, ShardSnapshot
-from perikope.cluster.storage import StoredCluster, folder_at, is_url, remove_old_copies
+from perikope.cluster.storage import StoredCluster, folder_at, remove_old_copies
 from perikope.core.arrays import Array
 from perikope.core.errors import PerikopeError, ShardError
 from perikope.index.manifest import Manifest

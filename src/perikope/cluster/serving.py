@@ -10,9 +10,12 @@ from typing import Any
 
 from perikope.cluster import on_ray
 from perikope.cluster.index import ClusterIndex
+from perikope.cluster.locations import is_url
 from perikope.cluster.ray_shards import Figures, RayShards
+from perikope.cluster.storage import load_from
 from perikope.cluster.writer import load_cluster
 from perikope.core.errors import ShardError, UsageError
+from perikope.index import manifest as manifests
 from perikope.search.facade import Index
 from perikope.server.handler import leave_signals
 from perikope.server.opening import COUNTED, SHARDS
@@ -23,8 +26,10 @@ from perikope.server.served import PREPARED, READABLE, state_folder
 class ClusterOpener:
     """Opens clusters that run on Ray, in each process of a server, which then combines the answers of shards."""
 
+    locations: Mapping[str, str]
+    """The folders of the clusters, or their addresses in an object store, by the name of the index."""
     folders: Mapping[str, str]
-    """The folders of the clusters, by the name of the index."""
+    """The folders whose manifests the server looks at."""
     states: Path
     """The folder with the manifests of the commits that the server has noticed."""
     address: str
@@ -42,7 +47,7 @@ class ClusterOpener:
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # otherwise each process reports a lost connection for ever
         try:
             on_ray.join_ray(self.address)
-            index = on_ray.find(self.folders[name], name=self.started, deadline=self.deadline, partial=self.partial)
+            index = on_ray.find(self.locations[name], name=self.started, deadline=self.deadline, partial=self.partial)
         except UsageError as error:
             raise ShardError(f"the shards cannot be reached: {error}") from None
         finally:
@@ -68,6 +73,7 @@ class ClusterOpener:
 
         It is prepared when all replicas that answer have opened it. Those that do not answer are not waited for.
         """
+        copy_manifest(self.locations[name], Path(self.folders[name]))
         shards = _shards_of(index).prepare(load_cluster(state_folder(self.states, name, number)))
         answering = [alive > 0 for alive, _ in shards]
         return {
@@ -75,6 +81,14 @@ class ClusterOpener:
             PREPARED: any(answering) and all(alive == ready for alive, ready in shards),
             READABLE: any(answering) if self.partial else all(answering),
         }
+
+
+def copy_manifest(location: str, folder: Path) -> None:
+    """Let a folder have the manifest of a cluster in an object store, so that the server notices commits there."""
+    if is_url(location):
+        manifest = load_from(location)
+        if not (folder / manifests.FILE).exists() or manifests.load(folder) != manifest:
+            manifests.replace(folder, manifest)
 
 
 def _shards_of(index: Index) -> RayShards:

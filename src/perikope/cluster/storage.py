@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from perikope.cluster.building import ClusterReport
+from perikope.cluster.locations import is_url
 from perikope.cluster.writer import load_cluster
 from perikope.core import files
 from perikope.core.checked_json import parse_object
@@ -47,11 +48,6 @@ _KEPT_COPIES = 3600.0
 _PIECE = 1 << 22
 _BUILD = "build.json"
 """The file beside a copy that says what it was built from, until it is stored."""
-
-
-def is_url(place: object) -> bool:
-    """Whether a place is the address of an object store, such as `s3://bucket/cluster`, and no folder."""
-    return "://" in str(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ class StoredCluster:
         """Turn errors of the store into a `UsageError` of one line."""
         try:
             yield
-        except (self._errors.BaseError, FileNotFoundError) as error:  # obstore raises the latter for what is not there
+        except (self._errors.BaseError, FileNotFoundError, ValueError) as error:  # obstore raises all of these
             first = str(error).splitlines()[0]
             raise UsageError(f"{self.url} cannot be used: {first}; check the address and AWS_* variables of the environment") from error
 

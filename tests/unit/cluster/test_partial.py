@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from perikope.cli.cluster_command import command
+from perikope.cli.run_command import command as run_command
 from perikope.cluster.building import append, build_cluster, delete
 from perikope.core.errors import ShardError
 from perikope.index.shards import shard_of
@@ -211,3 +212,29 @@ def test_the_command_line_warns_of_missing_shards(folder, monkeypatch):
     assert (nothing.return_value, nothing.stdout) == (1, "")
     refused = run(command, ["search", str(folder), "rotor seal"])
     assert isinstance(refused.exception, ShardError)
+
+
+def test_a_run_on_a_cluster_has_the_bytes_of_one_on_its_folder(folder, monkeypatch, tmp_path):
+    pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
+    from perikope.cluster import on_ray
+
+    down: set[int] = set()
+
+    def find(place, **how):
+        index = coordinator(Path(place))
+        index.shards.down = down
+        return index
+
+    monkeypatch.setattr(on_ray, "join_ray", lambda address: None)
+    monkeypatch.setattr(on_ray, "find", find)
+    topics, run = tmp_path / "topics.tsv", partial(CliRunner().invoke, standalone_mode=False, catch_exceptions=False)
+    topics.write_text("".join(f"{number}\t{query}\n" for number, query in enumerate(QUERIES[:3])))
+    for model in ("coverage", "bm25"):
+        made = [tmp_path / f"{model}.{kind}" for kind in ("cluster", "folder")]
+        assert run(command, ["run", str(folder), str(topics), "--model", model, "--out", str(made[0])]).return_value == 0
+        assert run(run_command, [str(folder), str(topics), "--model", model, "--out", str(made[1])]).return_value == 0
+        assert made[0].read_bytes() == made[1].read_bytes() != b""
+    down.add(1)
+    with pytest.raises(ShardError):
+        run(command, ["run", str(folder), str(topics), "--out", str(tmp_path / "none.run")])
+    assert not (tmp_path / "none.run").exists()

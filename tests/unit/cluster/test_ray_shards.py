@@ -18,7 +18,7 @@ from perikope.cluster.building import append, build_cluster
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.ray_shards import RayShards, ShardReplica
 from perikope.cluster.snapshot import ClusterSnapshot
-from perikope.core.errors import ShardError, UsageError
+from perikope.core.errors import IndexFormatError, ShardError, UsageError
 from perikope.index import manifest as manifests
 from perikope.search.facade import Index
 from tests.unit.cluster.test_building import QUERIES, lines
@@ -48,16 +48,19 @@ class Actor:
             failed = Future()
             failed.set_exception(ActorDiedError())
             return failed
-        return self._pool.submit(self._replica.prepare, *given)
+        return self._pool.submit(self._call, self._replica.prepare, given)
 
     def _answer(self, given):
         time.sleep(self.pause)
         if self.dead:
             raise self._error
+        return self._call(lambda *given: pickle.loads(pickle.dumps(self._replica.answer(*given))), pickle.loads(given))
+
+    def _call(self, method, given):
         try:
-            return pickle.loads(pickle.dumps(self._replica.answer(*pickle.loads(given))))
+            return method(*given)
         except Exception as error:
-            raise RayTaskError("answer", "", error) from None
+            raise RayTaskError("method", "", error) from None
 
 
 def ray_wait(references: list[Future], num_returns=1, timeout=None):
@@ -180,6 +183,16 @@ def test_a_generation_is_opened_before_it_is_asked_about(actors, tmp_path):
     for actor in (*replicas[0], replicas[1][1]):
         assert len(actor._replica._opened) == 2
     assert shards.figures.failures == 0, "nobody asked a question"
+
+
+def test_the_reason_why_a_replica_cannot_open_a_generation_is_known(actors):
+    folder, replicas = actors
+    manifest = manifests.load(folder)
+    (folder / manifest.segments[0]["file"]).unlink()
+    shards = RayShards(manifest, replicas)
+    until(lambda: shards.prepare(manifest) and shards.problem is not None)
+    assert isinstance(shards.problem, IndexFormatError)
+    until(lambda: shards.prepare(manifest) == [(2, 0), (2, 2)])
 
 
 def test_an_actor_that_was_stopped_and_started_again_is_found(actors):

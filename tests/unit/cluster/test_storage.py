@@ -19,6 +19,7 @@ from perikope.core.errors import IndexFormatError, LockedError, UsageError
 from perikope.index import manifest as manifests
 from perikope.index.shards import files_of
 from perikope.search.facade import Index
+from perikope.server.served import PreparedIndex
 from tests.unit.cluster.test_building import lines, runs
 
 pytest.importorskip("obstore", reason="object storage is not tested: obstore is not installed")
@@ -284,6 +285,8 @@ def test_an_error_of_the_service_is_one_line(url, documents):
     with pytest.raises(UsageError, match="s3://bucket-that-is-missing/x cannot be used: ") as error:
         StoredCluster("s3://bucket-that-is-missing/x").build(lambda place: build_cluster(place, [documents], SHARDS), {})
     assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="s3: cannot be used"):
+        StoredCluster("s3://")
 
 
 def test_the_command_line_takes_addresses(url, documents, tmp_path):
@@ -302,3 +305,22 @@ def test_the_command_line_takes_addresses(url, documents, tmp_path):
     index = tmp_path / "index"
     shutil.copytree(StoredCluster(url).copied(), index)
     assert "30 documents" in run("from", index, "--to", f"{url}-copy", "--shards", 3)
+
+
+def test_a_server_notices_commits_in_an_object_store(url, documents, tmp_path):
+    pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
+    from perikope.cluster.serving import copy_manifest
+
+    built(url, documents)
+    folder = tmp_path / "looked at"
+    folder.mkdir()
+    copy_manifest(url, folder)
+    index = PreparedIndex("c", folder, states=tmp_path / "states")
+    assert index.look()
+    copy_manifest(url, folder)
+    assert not index.look()
+    StoredCluster(url).change(lambda place: delete(place, ["d1"]))
+    copy_manifest(url, folder)
+    assert index.look()
+    assert index.is_behind
+    assert manifests.load(folder) == StoredCluster(url).known().manifest
