@@ -156,14 +156,14 @@ def check_imports(wheel: Path) -> None:
 
 
 def pythons(wanted: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the supported versions of Python on this machine with their programs."""
+    """Yield the supported versions of Python on this machine with their programs: those of the path, and of pyenv."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for version in wanted:
-        done = subprocess.run(
-            [sys.executable, "-m", "uv", "python", "find", "--no-project", "--system", "--offline", version],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode == 0:
-            yield version, Path(done.stdout.strip())
+        name = f"python{version}"
+        programs = [Path(found) for found in [shutil.which(name)] if found] + sorted(versions.glob(f"{version}.*/bin/{name}"))
+        working = [program for program in programs if subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode == 0]
+        if working:
+            yield version, working[0]
         else:
             say(f"Python {version}: not on this machine, not checked")
 
