@@ -49,8 +49,8 @@ import perikope
 warnings.simplefilter("ignore")
 missing = set()
 for module in pkgutil.walk_packages(perikope.__path__, "perikope.", onerror=lambda name: None):
-    if module.name.endswith("__main__"):
-        continue
+    if module.name.endswith(("__main__", "server.preload", "server.fork_server")):
+        continue  # programs: importing them runs them
     try:
         importlib.import_module(module.name)
     except ModuleNotFoundError as error:
