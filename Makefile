@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-adapters test-cluster test-neural test-docs page-tools page-check screenshots docs lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-adapters test-cluster test-neural test-docs page-tools page-check screenshots docs release-check lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -63,6 +63,13 @@ docs: $(VENV)/installed
 	$(BIN)/python -m sphinx --builder html --conf-dir scripts/website --doctree-dir build/site-state \
 		--fail-on-warning --keep-going --nitpicky --quiet . build/site
 	$(BIN)/python scripts/website/check_site.py build/site
+
+# Builds sdist and wheel from the last commit and checks what users would install: metadata, sizes, licence, undeclared
+# imports; in bare environments, with the lowest and the newest versions of the dependencies and each supported Python on
+# this machine, the demonstration and tests of the installed package; `make demo` in the unpacked sdist.
+release-check: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(BIN)/python scripts/release_check.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
