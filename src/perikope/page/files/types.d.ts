@@ -426,7 +426,7 @@ export interface PassageView {
   after: NeighbourPassage[];
 }
 
-/** The place of a span in the file that it was read from. */
+/** The place of a span in the file that it was read from. A place is never changed. */
 export interface Place {
   /** XPath of the element that holds the span: `/article[1]/body[1]/sec[2]/p[3]`; empty if the file is not XML. */
   path: string;
