@@ -196,7 +196,7 @@ def check_environment(work: Path, python: Path, version: str, kind: str, sdist: 
         archive.extractall(home, filter="data")
     [unpacked] = home.glob("perikope-*")
     shutil.rmtree(unpacked / "src")  # so that the tests import the installed package
-    summary = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
+    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
     versions = ", ".join(line for line in pinned.split("\n") if line.startswith(("click", "numba", "numpy", "lxml")))
     say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass ({summary.strip(' =') or 'all'})")
     shutil.rmtree(home)
