@@ -8,7 +8,7 @@ import email.utils
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from typing import Any
 
 from perikope.core.errors import UnreadableFile
@@ -47,8 +47,18 @@ def _metadata(message: EmailMessage) -> dict[str, Any]:
     metadata: dict[str, Any] = {name: value for header, name in _HEADERS.items() if (value := _header(message, header))}
     if date := email.utils.parsedate_tz(_header(message, "date")):
         metadata["date"] = "{:04d}-{:02d}-{:02d}".format(*date[:3])
-    names = [name for part in message.iter_attachments() if (name := part.get_filename())]
+    names = [name for part in message.iter_attachments() if (name := _name_of_attachment(part))]
     return {**metadata, "attachments": names} if names else metadata
+
+
+def _name_of_attachment(part: Message) -> str:
+    """The name of the file. A forwarded message without one is called by its subject; other attachments have none."""
+    name = part.get_filename()
+    if name is None and part.get_content_type() == "message/rfc822":
+        payload = part.get_payload()
+        forwarded = payload[0] if isinstance(payload, list) and payload else None
+        name = f"{_header(forwarded, 'subject') or 'message'}.eml" if isinstance(forwarded, EmailMessage) else None
+    return name or ""
 
 
 def _blocks(text: str) -> list[FileBlock]:
