@@ -67,21 +67,22 @@ def _search_all(arguments: tuple[str, str, list[str], float]) -> int:
 
 def age(folder: str) -> None:
     """Commit as often as an index needs to have as many small segments as it will have under a stream of commits."""
-    from perikope.search.facade import Index
-
     for number in range(AGED):
-        with Index.open(folder) as index:
-            index.add({"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document, number {number}."]}, replace=True)
+        _commit(folder, number)
 
 
 def _commit_every_second(folder: str, stop: threading.Event) -> None:
-    from perikope.search.facade import Index
-
     number = 0
     while not stop.wait(1.0):
         number += 1
-        with Index.open(folder) as index:
-            index.add({"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document, number {number}."]}, replace=True)
+        _commit(folder, number)
+
+
+def _commit(folder: str, number: int) -> None:
+    from perikope.search.facade import Index
+
+    with Index.open(folder) as index:
+        index.add({"id": f"added-{number % 50}", "title": "Added", "passages": [f"A document, number {number}."]}, replace=True)
 
 
 @contextmanager
