@@ -30,6 +30,8 @@ def test_documents_are_the_hits_of_a_search(folder, address):
         assert found[0].meta["reasons"]
         assert asyncio.run(retriever.run_async(query=QUERY))["documents"] == found
         assert retriever.run(query="zebra") == {"documents": []}
+        with pytest.warns(UserWarning, match="nothing was found: no document has year=1900"):
+            assert retriever.run(QUERY, {"filter": "year=1900"}) == {"documents": []}
         assert {one.meta["document"] for one in retriever.run(QUERY, {"filter": "year<2018", "k": 9})["documents"]} == {"lv40", "faq"}
         assert Document.from_dict(found[0].to_dict()) == found[0]
 

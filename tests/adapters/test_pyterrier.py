@@ -128,9 +128,10 @@ def test_candidates_that_the_index_does_not_have_are_named(folder, address):
     for index in (folder, address):
         with pytest.warns(UserWarning, match="none of the candidates of query '1', such as 'MARCO_7'"):
             assert len(PerikopeReranker(index)(unknown)) == 0
+    with pytest.warns(UserWarning, match="nothing was found: no document has year<2000"):
+        assert len(PerikopeReranker(folder, filter="year<2000")(unknown.assign(docno="faq"))) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(PerikopeReranker(folder, filter="year<2000")(unknown.assign(docno="faq"))) == 0
         assert len(PerikopeReranker(folder)(unknown[:0])) == 0
     for wrong in (float("nan"), None, "high"):
         with pytest.raises(UsageError, match="'MARCO_7' of query '1' has the score"):

@@ -199,7 +199,7 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "good.md").write_text("# Pumps\n\nA rotor turns.\n")
-    (folder / "bad.md").write_bytes(b"\xff\xfe\x00bad")
+    (folder / "bad.md").write_bytes(b"\xff\x00bad")
     (folder / "empty.txt").write_text("")
     (folder / "picture.png").write_bytes(b"x")
     code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")

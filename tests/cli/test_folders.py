@@ -26,7 +26,7 @@ def test_files_of_other_formats_are_listed_with_advice(docs, tmp_path, capsys):
     assert lines[2:6] == [
         "  .djvu: not read; convert them to PDF first, for example with ddjvu or ps2pdf",
         f"  .py, without suffix: if they are text, `perikope index {docs} --to {tmp_path / 'idx'} --append --format text` "
-        "adds them as plain text",
+        "reads them as plain text",
         "  .mobi: not read; save them as DOCX, PPTX, EPUB or PDF first",
         "  .textile.gz: not read; convert them to HTML first, for example with pandoc",
     ]
@@ -44,7 +44,7 @@ def test_other_suffixes_of_markdown_are_added_as_markdown(docs, tmp_path, capsys
     (docs / "page.mdx").write_text("# Valves\n\nA valve closes.\n")
     out = run(capsys, "index", docs, "--to", tmp_path / "idx")[1]
     command = f"perikope index {docs} --to {tmp_path / 'idx'} --append --format markdown"
-    assert f"  .mdx: `{command}` adds them as Markdown" in out.splitlines()
+    assert f"  .mdx: `{command}` reads them as Markdown" in out.splitlines()
     assert "1 document added" in run(capsys, *command.split()[1:])[1]
     assert "Valves" in run(capsys, "show", tmp_path / "idx", "page.mdx", "--outline")[1]
 

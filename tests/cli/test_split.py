@@ -51,6 +51,16 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_split(files, tmp_pa
     assert "broken.md.gz" in err
 
 
+def test_files_of_other_formats_are_counted_with_advice(files, tmp_path, capsys):
+    (tmp_path / "notes").write_text("A note.")
+    code, _, err = run(capsys, "split", tmp_path, "--to", tmp_path / "chunks.out")
+    assert code == 0
+    assert err.splitlines() == [
+        "1 file of other formats passed over: 1 without suffix",
+        f"  without suffix: if they are text, `perikope split {tmp_path} --to OTHER.jsonl --format text` reads them as plain text",
+    ]
+
+
 def test_wrong_options_are_named_and_no_file_is_written(files, tmp_path, capsys):
     fails(capsys, "cannot segment by", "split", files, "--to", tmp_path / "x.jsonl", "--segment", "pages")
     fails(capsys, "no such file", "split", tmp_path / "missing.md", "--to", tmp_path / "x.jsonl")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from perikope.adapters.searched import SearchedIndex, facts_of_hits
-from perikope.core.errors import MissingExtra, UnreadableFile, UsageError
+from perikope.core.errors import MissingExtra, UsageError
 from perikope.core.names import encode
 from perikope.document import tree
 from perikope.document.chunks import Chunk, chunks_of, count_tokens
 from perikope.document.pieces import CHUNK_TOKENS
-from perikope.formats import FileLimits, Source, documents, read
+from perikope.formats import FileLimits, OnIgnored, OnProblem, Source, documents, read
 from perikope.search.columns import flat
 
 try:
@@ -47,7 +47,6 @@ TREE = "perikope_tree"
 SHOWN = "path"
 """The only metadata field that is embedded and shown to a language model."""
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
-OnProblem = Callable[[UnreadableFile], None]
 _LIMITS = FileLimits()
 
 
@@ -93,14 +92,16 @@ class PerikopeReader(BaseReader):
 
     def lazy_load_data(  # type: ignore[override]
         self, paths: Paths, *, format: str = "auto", language: str = "en", on_problem: OnProblem | None = None,
-        limits: FileLimits = _LIMITS,
+        on_ignored: OnIgnored | None = None, limits: FileLimits = _LIMITS,
     ) -> Iterator[Document]:  # fmt: skip
         """Yield the documents. Their trees are kept in the metadata, for `PerikopeNodeParser`.
 
         The arguments are those of `perikope.read`: `on_problem` is called with the error for each file in a folder or
-        an archive that cannot be read. Without it, the error is raised.
+        an archive that cannot be read, or else the error is raised. `on_ignored` is called with the path of each file
+        that no format reads, or else a warning counts them.
         """
-        for document in read(paths, format=format, language=language, on_problem=on_problem, hashes=False, limits=limits):
+        given: dict[str, Any] = {"on_problem": on_problem, "on_ignored": on_ignored, "limits": limits}
+        for document in read(paths, format=format, language=language, hashes=False, **given):
             facts = {"document": document.id, "title": document.title, "language": document.language, "source": document.source}
             metadata = {**dict(flat(dict(document.metadata))), **facts, TREE: _tree_facts(document)}
             yield Document(
@@ -110,10 +111,11 @@ class PerikopeReader(BaseReader):
 
     def load_data(  # type: ignore[override]
         self, paths: Paths, *, format: str = "auto", language: str = "en", on_problem: OnProblem | None = None,
-        limits: FileLimits = _LIMITS,
+        on_ignored: OnIgnored | None = None, limits: FileLimits = _LIMITS,
     ) -> list[Document]:  # fmt: skip
         """The documents as a list; see `lazy_load_data`."""
-        return list(self.lazy_load_data(paths, format=format, language=language, on_problem=on_problem, limits=limits))
+        given: dict[str, Any] = {"on_problem": on_problem, "on_ignored": on_ignored, "limits": limits}
+        return list(self.lazy_load_data(paths, format=format, language=language, **given))
 
 
 class PerikopeNodeParser(NodeParser):

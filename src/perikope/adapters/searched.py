@@ -74,7 +74,7 @@ class SearchedIndex:
         """The results of a search. The given options take precedence over those of the adapter."""
         if self._is_own and isinstance(self.index, Index):
             self.index.refresh()
-        return self.index.search(query, recipe=self.recipe, **{**self._given, **(given or {})})
+        return _noted(self.index.search(query, recipe=self.recipe, **{**self._given, **(given or {})}))
 
     def search_many(self, queries: Iterable[Topic]) -> Iterator[tuple[Any, Results | RemoteResults]]:
         """Pairs of a topic and its results, in order. A topic that cannot be searched for gives a warning."""
@@ -89,7 +89,15 @@ class SearchedIndex:
         if self._is_own:
             await asyncio.to_thread(self.index.refresh)
         results = await self.index.asearch(query, recipe=self.recipe, **{**self._given, **(given or {})})
-        return await asyncio.to_thread(use, results)
+        return await asyncio.to_thread(lambda: use(_noted(results)))
+
+
+def _noted(results: Results | RemoteResults) -> Results | RemoteResults:
+    """The same results. If there are none, the notes that say why become warnings, since a framework shows no notes."""
+    if not len(results):
+        for note in results.notes:
+            warnings.warn(f"nothing was found: {note}", stacklevel=4)
+    return results
 
 
 def _warn(message: str) -> None:

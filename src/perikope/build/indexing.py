@@ -27,6 +27,7 @@ from perikope.index import manifest as manifests
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates
 from perikope.index.reader import Snapshot
+from perikope.index.without_passage import WithoutPassage, documents_without_passage
 from perikope.text.analysis import Analyzer, read_stopwords
 
 _SELF, _WORKER = 100 << 20, 150 << 20
@@ -45,6 +46,8 @@ class BuildReport:
 
     documents: int
     passages: int
+    without_passage: WithoutPassage
+    """The documents of the index that have no passage."""
     added: int
     """The number of documents whose id the index did not have before."""
     changed: int
@@ -140,7 +143,8 @@ def build(
         try:
             found = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
             deleted, replaced = writer.deleted, writer.replaced
-            after = writer.commit().totals
+            snapshot = writer.commit()
+            after, without_passage = snapshot.totals, documents_without_passage(snapshot)
             if not adding and not after.documents:
                 raise _no_documents(paths, options, found.skipped)
         except BaseException:
@@ -151,6 +155,7 @@ def build(
     return BuildReport(
         documents=after.documents,
         passages=after.passages,
+        without_passage=without_passage,
         added=after.documents - before + deleted - replaced,
         changed=replaced,
         removed=deleted - replaced,

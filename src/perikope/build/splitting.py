@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from os import PathLike
+from typing import Any
 
 from perikope.build.workers import preparing
 from perikope.core.numbers import check_whole
@@ -30,6 +32,7 @@ def split(
     languages: Sequence[str] = (),
     on_problem: OnProblem | None = None,
     on_ignored: OnIgnored | None = None,
+    on_link: OnIgnored | None = None,
 ) -> Iterator[Chunk]:
     """Yield the chunks of files, folders and archives, or of documents, in reading order.
 
@@ -46,7 +49,8 @@ def split(
     """
     check_whole("the budget of a chunk", budget, 1)
     prepare = preparing(segment, languages)
-    documents = _documents(given, format, language, on_problem, on_ignored)
+    reading = partial(read, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, on_link=on_link, hashes=False)
+    documents = _documents(given, reading)
     return (
         chunk
         for document in _without_duplicates(documents)
@@ -55,9 +59,7 @@ def split(
     )
 
 
-def _documents(
-    given: Paths | Document | Iterable[Document], format: str, language: str, on_problem: OnProblem | None, on_ignored: OnIgnored | None
-) -> Iterable[Document]:
+def _documents(given: Paths | Document | Iterable[Document], reading: Callable[[Any], Iterator[Document]]) -> Iterable[Document]:
     """The given documents, or those of the given paths."""
     if isinstance(given, Document):
         return [given]
@@ -69,7 +71,7 @@ def _documents(
         given = chain([first], items)  # type: ignore[assignment]
         if isinstance(first, Document):
             return given  # type: ignore[return-value]
-    return read(given, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=False)  # type: ignore[arg-type]
+    return reading(given)
 
 
 def _without_duplicates(documents: Iterable[Document]) -> Iterator[Document]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from perikope.cli.options import GroupedCommand, SizeType, size_option
-from perikope.cli.output import count, printable, show_warning
+from perikope.cli.output import count, printable, show_warning, without_passage
+from perikope.cli.passed_over import show_passed_over, warning_on_passed_over
 from perikope.core.files import MANIFEST_FILE
 from perikope.formats._extraction.limits import FILE_SECONDS
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
@@ -135,12 +136,15 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
     seconds = time.perf_counter() - started
     contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"
     click.echo(f"{folder}: {_changes(report, is_new)} in {seconds:.1f} s; it contains {contents}")
+    if listed := without_passage(report.without_passage):
+        click.echo(f"documents without a passage: {listed}")
     _show_duplicates(report)
     _show_skipped(report)
-    _show_ignored(report, f"perikope index {shlex.join([*paths, '--to', folder])}")
+    command = f"perikope index {shlex.join([*paths, '--to', folder])} --append"
+    show_passed_over(report.ignored, report.links_outside, command)
     if is_new:
         click.echo(f'search it: perikope search {shlex.quote(folder)} "your words"')
-    show_warning(_warning(report))
+    show_warning(warning_on_passed_over(report.ignored, report.files))
     return 1 if report.skipped else 0
 
 
@@ -188,35 +192,6 @@ def _together(problems: Sequence[UnreadableFile]) -> str:
     names = [str(problem).removesuffix(reason).removesuffix(": ") for problem in problems[:MOST_NAMES]]
     more = f" and {count(left_out, 'other file')}" if left_out > 0 else ""
     return f"{', '.join(names)}{more}: {reason}" if any(names) else reason
-
-
-def _show_ignored(report: BuildReport, command: str) -> None:
-    """Print the links and files that were passed over, with advice."""
-    from perikope.formats import is_read
-    from perikope.formats._other_files import advice, links_outside, summary
-
-    if report.links_outside:
-        click.echo(f"{links_outside(report.links_outside)} passed over (a target is read if you give its path too)")
-    total = sum(report.ignored.values())
-    if not total:
-        return
-    click.echo(f"{count(total, 'file')} of other formats passed over: {printable(summary(report.ignored))}")
-    other = {suffix: number for suffix, number in report.ignored.items() if not is_read(suffix)}
-    for line in advice(other, command):
-        click.echo(f"  {printable(line)}")
-    if len(other) < len(report.ignored):
-        click.echo(f"  {', '.join(sorted(set(report.ignored) - set(other)))}: left out by --format")
-
-
-def _warning(report: BuildReport) -> str:
-    """The warning that ends the output if most files were passed over; empty if there is none."""
-    from perikope.formats import is_read
-    from perikope.formats._other_files import with_text
-
-    passed_over = sum(number for suffix, number in with_text(report.ignored).items() if not is_read(suffix))
-    if passed_over <= report.files:
-        return ""
-    return f"most files were not read: {passed_over} of {passed_over + report.files} have another format (listed above)"
 
 
 def _ids_to_delete(folder: str, given: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perikope.cli.output import byte_count, count, printable, shorten, table_lines
+from perikope.cli.output import byte_count, count, printable, shorten, table_lines, without_passage
 
 if TYPE_CHECKING:
     from perikope.index.info import IndexInfo
@@ -74,6 +74,7 @@ def _facts(info: IndexInfo) -> dict[str, str]:
         "index": printable(info.folder),
         "documents": f"{info.documents:,}{deleted}",
         "passages": f"{info.passages:,}",
+        "no passage": without_passage(info.without_passage),
         "tokens": f"{info.tokens:,} without stop words",
         "languages": f"{languages}; the main language is {info.language}" if languages else f"none; the main language is {info.language}",
         "parts": _counted(info.parts),

@@ -19,6 +19,7 @@ from perikope.search.views import printable as printable  # commands import it f
 
 if TYPE_CHECKING:
     from perikope.core.parameters import Parameter
+    from perikope.index.without_passage import WithoutPassage
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
@@ -173,6 +174,14 @@ def count(number: int, noun: str) -> str:
     ('1 document', '2 documents')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def without_passage(documents: WithoutPassage) -> str:
+    """The documents that have no passage, with what finds them; empty if all have one."""
+    if not documents.number:
+        return ""
+    more = f" and {documents.number - len(documents.first)} more" if documents.number > len(documents.first) else ""
+    return f"{documents.number:,}, with titles only, which `--elements` finds: {printable(', '.join(documents.first))}{more}"
 
 
 def byte_count(size: int) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import click
 
 from perikope.cli.output import count, printable, show_problems
+from perikope.cli.passed_over import show_passed_over
 from perikope.document.pieces import CHUNK_TOKENS
 
 
@@ -45,13 +48,17 @@ def command(
 
     from perikope.build.splitting import split
     from perikope.core.files import replacing
+    from perikope.formats._other_files import suffix_of
     from perikope.index.duplicates import DuplicateWarning
 
     problems: list[str] = []
+    ignored: Counter[str] = Counter()
+    links: list[str] = []
     codes = tuple(code.strip() for code in languages.split(",") if code.strip())
     chunks = split(
         paths, budget=budget, join=join, segment=segment, format=format, language=language, languages=codes,
         on_problem=lambda problem: problems.append(str(problem)),
+        on_ignored=lambda path: ignored.update([suffix_of(path)]), on_link=links.append,
     )  # fmt: skip
     lines = (orjson.dumps(chunk.to_dict()).decode() for chunk in chunks)
     number = 0
@@ -65,5 +72,6 @@ def command(
                 for number, line in enumerate(lines, start=1):  # noqa: B007
                     file.write(f"{line}\n")
             click.echo(f"{count(number, 'chunk')} written to {printable(target)}")
+    show_passed_over(ignored, len(links), f"perikope split {shlex.join(paths)} --to OTHER.jsonl", err=True)
     show_problems("could not be read, or not completely", problems)
     return 1 if problems else 0

@@ -11,17 +11,18 @@ This package opens packed files and archives. A format reads a stream of unpacke
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
+from perikope.core.errors import InputError, InputWarning, UnreadableFile, UsageError, unknown
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
 from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
-from perikope.formats._other_files import links_outside, suffix_of, summary
+from perikope.formats._other_files import links_outside, suffix_of, summary, with_text
 from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, is_packed, stem
 from perikope.formats._walk import walk
@@ -114,6 +115,7 @@ def read(
     language: str = "en",
     on_problem: OnProblem | None = None,
     on_ignored: OnIgnored | None = None,
+    on_link: OnIgnored | None = None,
     hashes: bool = True,
     limits: FileLimits = FILE_LIMITS,
 ) -> Iterator[Document]:
@@ -123,19 +125,28 @@ def read(
     that can be read only in part. Without `on_problem` the error is raised, with a note on how to leave such files out.
     If a file in `paths` itself cannot be read at all, the error is always raised.
 
-    `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format, and of
-    each link that leads outside its folder, which is not followed. If `hashes` is false, `Document.source_hash` is
-    empty, which saves time. `limits` are the time and the memory that one file may take if its format, such as PDF, is
-    read in a process of its own.
+    `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format; without
+    it, a warning at the end counts those that may hold text. `on_link`, or else `on_ignored`, is called with the path
+    of each link that leads outside its folder, which is not followed.
+
+    If `hashes` is false, `Document.source_hash` is empty, which saves time. `limits` are the time and the memory that
+    one file may take if its format, such as PDF, is read in a process of its own.
 
     >>> read("missing.md")
     Traceback (most recent call last):
     perikope.core.errors.InputError: missing.md: there is no such file or folder; check the path
     """
-    all_sources = sources(
-        paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, limits=limits
+    given = _listed(paths)
+    ignored: Counter[str] = Counter()
+
+    def ignore(path: str) -> None:
+        ignored[suffix_of(path)] += 1
+
+    entries = files(given, format=format, on_problem=on_problem, on_ignored=on_ignored or ignore, on_link=on_link)
+    all_sources = sources_of(
+        entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored or ignore, hashes=hashes, limits=limits
     )
-    return _read_all(all_sources, on_problem)
+    return _read_all(all_sources, on_problem, given, ignored)
 
 
 def sources(
@@ -204,7 +215,7 @@ def files(
     """
     if format != "auto":
         format_named(format)
-    given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    given = _listed(paths)
     for path in given:
         _check_exists(path)
         if not os.path.isdir(path):
@@ -292,7 +303,9 @@ def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:
         raise UnreadableFile("is empty; remove it or write one document per line", path=source.path)
 
 
-def _read_all(all_sources: Iterable[Source], on_problem: OnProblem | None) -> Iterator[Document]:
+def _read_all(
+    all_sources: Iterable[Source], on_problem: OnProblem | None, given: list[str], ignored: Mapping[str, int]
+) -> Iterator[Document]:
     report = _reporter(on_problem)
     for source in all_sources:
         try:
@@ -301,6 +314,14 @@ def _read_all(all_sources: Iterable[Source], on_problem: OnProblem | None) -> It
             if source.named and not problem.partly:
                 raise
             report(problem)
+    passed_over = {suffix: number for suffix, number in with_text(ignored).items() if not is_read(suffix)}
+    if passed_over:
+        message = f"files that no format reads were passed over: {summary(passed_over)}; on_ignored=print lists them"
+        warnings.warn(InputWarning(message, path=", ".join(given)), stacklevel=3)
+
+
+def _listed(paths: Path | Iterable[Path]) -> list[str]:
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 def _sources(

@@ -15,8 +15,8 @@ MOST_SUFFIXES = 6
 """The number of suffixes that a summary names."""
 
 _SUFFIX = re.compile(r"\.[a-z0-9_+-]{1,10}")
-_AS_MARKDOWN = "`{command} --append --format markdown` adds them as Markdown"
-_AS_TEXT = "if they are text, `{command} --append --format text` adds them as plain text"
+_AS_MARKDOWN = "`{command} --format markdown` reads them as Markdown"
+_AS_TEXT = "if they are text, `{command} --format text` reads them as plain text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def links_outside(count: int) -> str:
 def advice(counts: Mapping[str, int], command: str) -> list[str]:
     """One line of advice per group of suffixes, the group with most files first. Groups without text have no line.
 
-    `command` is the command that has passed over the files.
+    `command` is the command that reads them if `--format` is added to it.
     """
     suffixes: dict[OtherFiles, list[str]] = {}
     for suffix in sorted(counts, key=lambda suffix: (-counts[suffix], suffix)):

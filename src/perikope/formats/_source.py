@@ -5,6 +5,7 @@ Input may be hostile: only regular files are opened, and sizes are limited.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import os
@@ -94,16 +95,22 @@ class Source:
         return data
 
     def text(self) -> str:
-        """The text of a UTF-8 source, without byte order mark; every line ending becomes a line feed."""
+        """The text of a source in UTF-8, or in UTF-16 with a byte order mark; every line ending becomes a line feed."""
         data = self.data()
-        if b"\0" in data:
-            raise UnreadableFile("is not text: it holds zero bytes; remove it or convert it to UTF-8 text", path=self.path)
+        is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         try:
-            text = data.decode("utf-8-sig")
+            text = data.decode("utf-16" if is_wide else "utf-8-sig")
         except UnicodeDecodeError as error:
+            if b"\0" in data:
+                raise self._zero_bytes() from None
             line = data.count(b"\n", 0, error.start) + 1
             raise UnreadableFile("is not UTF-8 text; convert it to UTF-8", path=self.path, line=line) from None
+        if "\0" in text:
+            raise self._zero_bytes()
         return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def _zero_bytes(self) -> UnreadableFile:
+        return UnreadableFile("is not text: it holds zero bytes; remove it or convert it to UTF-8 text", path=self.path)
 
     def finish(self, builder: TreeBuilder) -> Document:
         """Build the only document of this source; raises `UnreadableFile` if the document is empty."""

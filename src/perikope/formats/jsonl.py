@@ -9,7 +9,8 @@ If passages and nested sections alternate, use `content`, a list of both in orde
 A key with the value null counts as missing.
 
 Unknown keys are ignored. A key is an error, however, if it looks like a misspelt or misplaced key, or if other tools
-use it for one of these keys, because text could be lost silently.
+use it for one of these keys, because text could be lost silently. In a folder or an archive, a file whose first line is
+no document is another program's, so it is left out and named; a wrong line further down is an error.
 """
 
 from __future__ import annotations
@@ -64,7 +65,15 @@ _NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
 """Keys of other tools, by kind of object, with our key. `doc_id` is no id of a passage: it names the document."""
 
 
-@reader("jsonl", suffixes=(".jsonl", ".ndjson"), split=line_chunks)
+def pieces(source: Source, size: int) -> Iterator[Source]:
+    """Cut a source into pieces for several workers, as `line_chunks` does; the first line must be a document."""
+    for piece in line_chunks(source, size):
+        if not source.named and piece.first_line == 1:
+            next(read(piece), None)
+        yield piece
+
+
+@reader("jsonl", suffixes=(".jsonl", ".ndjson"), split=pieces)
 def read(source: Source) -> Iterator[Document]:
     """JSON Lines: one document per line with sections, passages and metadata."""
     empty = True
@@ -73,7 +82,8 @@ def read(source: Source) -> Iterator[Document]:
             try:
                 document = _document(_parse(line), source)
             except (_RecordError, InputError) as problem:
-                raise InputError(str(problem), path=source.path, line=number) from None
+                kind = UnreadableFile if empty and not source.named and source.first_line <= 1 else InputError
+                raise kind(str(problem), path=source.path, line=number) from None
             empty = False
             if document is not None:
                 yield document

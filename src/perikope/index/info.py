@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from perikope.core.arrays import Integers
 from perikope.core.errors import PerikopeError
@@ -19,6 +20,7 @@ from perikope.index.saved_tables import read_table
 from perikope.index.segments import Segment
 from perikope.index.vector_stores import FOLDER as STORES
 from perikope.index.vector_stores import store_kind, store_names
+from perikope.index.without_passage import WithoutPassage, documents_without_passage
 
 EXAMPLES = 3
 """The number of values that are shown of a metadata field."""
@@ -80,6 +82,7 @@ class IndexInfo:
     folder: str
     documents: int
     passages: int
+    without_passage: WithoutPassage
     tokens: int
     """The number of words, without stop words."""
     deleted: int
@@ -108,8 +111,8 @@ class IndexInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dictionaries and lists, for JSON."""
-        plain = asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+        plain: dict[str, Any] = orjson.loads(orjson.dumps(self))
+        return plain
 
 
 def describe(snapshot: Snapshot) -> IndexInfo:
@@ -125,6 +128,7 @@ def describe(snapshot: Snapshot) -> IndexInfo:
         folder=str(folder),
         documents=totals.documents,
         passages=totals.passages,
+        without_passage=documents_without_passage(snapshot),
         tokens=totals.occurrences,
         deleted=sum(segment.deleted for segment in segments),
         language=snapshot.manifest.language,

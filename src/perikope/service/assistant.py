@@ -268,7 +268,7 @@ def _parameters(tool: str) -> dict[str, Option]:
     return {
         "query": context["query"],
         "passage": operations["reasons"].parameters["passage"],
-        **{one: context[one] for one in restrictions},
+        **{one: context[one] for one in (*restrictions, "documents")},
     }
 
 

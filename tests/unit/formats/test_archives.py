@@ -54,7 +54,8 @@ zip_and_tar = pytest.mark.parametrize(("suffix", "pack"), [(".zip", zipped), (".
 def skipped(path: Path) -> tuple[list[str], list[str]]:
     """The ids that were read, and the problems."""
     problems: list[UnreadableFile] = []
-    found = [document.id for document in read(path, on_problem=problems.append)]
+    ignored: list[str] = []
+    found = [document.id for document in read(path, on_problem=problems.append, on_ignored=ignored.append)]
     return found, [str(problem) for problem in problems]
 
 

@@ -54,6 +54,14 @@ def test_of_the_front_only_abstracts_are_text(tmp_path: Path) -> None:
     assert {document.labels[document.spans.part[passage]] for passage in document.of_kind(Kind.PASSAGE)} == {"abstract", ""}
 
 
+def test_authors_have_two_kinds_of_names(tmp_path: Path) -> None:
+    names = "<name><surname>Curie</surname><given-names>Marie</given-names></name>"
+    names += "<string-name><given-names>Lise</given-names> <surname>Meitner</surname></string-name>"
+    names += "<string-name>Emmy  Noether</string-name>"
+    document = article(tmp_path, meta=f'<contrib-group><contrib contrib-type="author">{names}</contrib></contrib-group>')
+    assert document.metadata["author"] == ["Marie Curie", "Lise Meitner", "Emmy Noether"]
+
+
 def test_figures_and_tables_give_captions_and_rows(tmp_path: Path) -> None:
     figure = '<fig id="F1"><label>Figure 1</label><caption><title>Pump.</title><p>Seen from above.</p></caption></fig>'
     table = '<table-wrap id="T1"><label>Table 1</label><caption><p>Leaks</p></caption><alternatives><graphic/>'

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perikope import formats
+from perikope.build.indexing import BuildOptions, build
 from perikope.core.errors import InputError, UnreadableFile
 from perikope.document.tree import Document, Kind
 from perikope.formats import jsonl, line_chunks, read, sources
@@ -79,10 +80,26 @@ def test_reads_line_by_line(tmp_path: Path) -> None:
 
 def test_errors_in_records_are_raised_in_a_folder_too(tmp_path: Path) -> None:
     problems: list[UnreadableFile] = []
-    (tmp_path / "a.jsonl").write_text("broken\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.jsonl:1: not valid JSON"):
+    (tmp_path / "a.jsonl").write_text('{"id": "d1", "passages": ["one"]}\nbroken\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.jsonl:2: not valid JSON"):
         list(read(tmp_path, on_problem=problems.append))
     assert problems == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_of_another_program_is_named_and_the_rest_of_the_folder_is_read(tmp_path: Path, workers: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("perikope.build.workers.TASK_BYTES", 64)
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.jsonl").write_text('{"level": "info", "message": "started"}\n' * 50, encoding="utf-8")
+    (files / "b.jsonl").write_text('{"id": "d1", "passages": ["one"]}\n' * 1, encoding="utf-8")
+    report = build(str(tmp_path / "index"), [str(files)], BuildOptions(workers=workers))
+    assert report.documents == 1
+    [problem] = report.skipped
+    assert (Path(str(problem.path)).name, problem.line) == ("a.jsonl", 1)
+    assert "the document has no id" in problem.reason
+    with pytest.raises(InputError, match=r"a\.jsonl:\d+: the document has no id"):
+        build(str(tmp_path / "named"), [str(files / "a.jsonl")], BuildOptions(workers=workers))
 
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.core.errors import InputError, InputWarning, UnreadableFile, UsageError
 from perikope.document.tree import Document, Spans
 from perikope.formats import FORMATS, FileEntry, Format, Source, _source, file_hash, files, read, sources
 from perikope.text.analysis import SNOWBALL, language_code
@@ -34,7 +34,27 @@ def make(folder: Path, *names: str) -> None:
 
 def test_folders_are_walked_in_sorted_order_without_hidden_files(tmp_path: Path) -> None:
     make(tmp_path, "b.txt", "a/z.md", "a/b/c.text", "c.TXT", ".hidden.txt", ".git/x.txt", "image.png", "readme")
-    assert [document.id for document in read(tmp_path)] == ["a/b/c.text", "a/z.md", "b.txt", "c.TXT"]
+    with pytest.warns(InputWarning, match=r"files that no format reads were passed over: 1 without suffix; on_ignored=print"):
+        assert [document.id for document in read(tmp_path)] == ["a/b/c.text", "a/z.md", "b.txt", "c.TXT"]
+    ignored: list[str] = []
+    assert len(list(read(tmp_path, on_ignored=ignored.append))) == 4
+    assert [Path(path).name for path in ignored] == ["image.png", "readme"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_text_in_utf_16_is_read_if_it_says_so(encoding: str, tmp_path: Path) -> None:
+    text = "Größe\r\n\r\nЗажим".encode(encoding)
+    (tmp_path / "a.txt").write_bytes(b"\xfe\xff" * (encoding == "utf-16-be") + text)
+    [document] = read(tmp_path / "a.txt")
+    assert document.text.split() == ["Größe", "Зажим"]
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfea")
+    with pytest.raises(UnreadableFile, match="is not UTF-8 text"):
+        list(read(tmp_path / "a.txt"))
+
+
+def test_files_that_the_format_leaves_out_give_no_warning(tmp_path: Path) -> None:
+    make(tmp_path, "b.txt", "a/z.md")
+    assert [document.id for document in read(tmp_path, format="text")] == ["b.txt"]
 
 
 def test_paths_are_read_in_the_order_given_and_named_files_go_by_their_name(tmp_path: Path) -> None:

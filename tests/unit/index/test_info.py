@@ -43,6 +43,23 @@ def test_everything_is_counted(index):
     assert info.tokens == sum(len(words) for words in (["pumps", "rotor", "turns", "seals"], ["rotor", "dreht"], ["rotor"]))
 
 
+def test_documents_without_a_passage_are_named(tmp_path, capsys):
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("# Pumps\n\n## Seals\n")
+    (tmp_path / "c.md").write_text("# Pumps\n\nThe rotor turns.\n")
+    code, out, _ = run(capsys, "index", tmp_path, "--to", tmp_path / "idx")
+    assert code == 0
+    assert "documents without a passage: 2, with titles only, which `--elements` finds: a.md, b.md\n" in out
+    index = Index.open(tmp_path / "idx")
+    assert (index.info().without_passage.number, index.info().without_passage.first) == (2, ("a.md", "b.md"))
+    assert [hit.document for hit in index.search("seals", elements=True)]
+    assert "2, with titles only" in run(capsys, "info", tmp_path / "idx")[1]
+    index.delete(["a.md", "b.md"])
+    index.commit()
+    assert index.info().without_passage.number == 0
+    assert "no passage" not in run(capsys, "info", tmp_path / "idx")[1]
+
+
 def test_deleted_documents_are_not_counted(index):
     index.delete(["d3", "d1"])
     index.commit()
