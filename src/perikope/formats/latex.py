@@ -34,7 +34,10 @@ _LEVELS = {name: level for level, name in enumerate(_names("part chapter section
 _LEVELS["frametitle"] = _LEVELS["subsection"]
 _LISTS = frozenset(_names("itemize enumerate description list compactitem compactenum inparaenum thebibliography tasks"))
 _QUOTES = frozenset(_names("quote quotation verse displayquote"))
-_CODE = frozenset(_names("verbatim Verbatim lstlisting minted alltt BVerbatim LVerbatim filecontents"))
+_CODE = frozenset(_names("verbatim Verbatim lstlisting minted alltt BVerbatim LVerbatim filecontents Highlighting"))
+_MARKED_CODE = frozenset(_names("alltt Highlighting"))
+"""Environments of code whose commands and braces are markup. Pandoc writes coloured code as `Highlighting`."""
+_CODE_MARK = re.compile(r"\\(?:([A-Za-z]+)(?:\{\}|(?=\{)| ?)|\^\{\}|(.))|[{}]")
 _MATH = frozenset(_names("equation align gather multline eqnarray displaymath math flalign alignat dmath subequations"))
 _TABLES = {"tabular": 1, "tabularx": 2, "tabulary": 2, "longtable": 1, "supertabular": 1, "tabu": 1, "longtabu": 1, "tblr": 1}
 """Environments of tables, and the number of their arguments. A star adds one: `tabular*` has a width."""
@@ -61,6 +64,7 @@ _SYMBOLS = {
     "textendash": "–", "textemdash": "—", "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbar": "|",
     "textless": "<", "textgreater": ">", "textunderscore": "_", "textbullet": "•", "textquoteright": "’", "textquoteleft": "‘",
     "glqq": "„", "grqq": "“", "quad": " ", "qquad": " ", "newline": " ", "linebreak": " ", "and": "; ", "slash": "/", "space": " ",
+    "textasciigrave": "`", "textquotesingle": "'", "VerbBar": "|",
 }  # fmt: skip
 _ACCENTS = dict(
     zip("`'^\"~=.cvuHkrdb", "\u0300\u0301\u0302\u0308\u0303\u0304\u0307\u0327\u030c\u0306\u030b\u0328\u030a\u0323\u0331", strict=True)
@@ -111,6 +115,13 @@ def blocks_of(text: str) -> Extracted:
     highest = min((block.level for block in body.blocks if block.kind == "heading"), default=1)
     blocks = [replace(block, level=block.level - highest + 1) if block.kind == "heading" else block for block in body.blocks]
     return Extracted(blocks, body.title or preamble.title, "", {"author": authors} if authors else {})
+
+
+def _without_mark(found: re.Match[str]) -> str:
+    """What a command, an escaped character or a brace inside code stands for."""
+    if found[1]:
+        return _SYMBOLS.get(found[1], "")
+    return found[2] or ("^" if found[0].startswith("\\") else "")
 
 
 @dataclass(slots=True)
@@ -319,13 +330,15 @@ class _Reader:
         """Text that is kept as it is, up to the end of its environment."""
         options = re.compile(r"(?:\[[^\]\n]*\])?(?:\{([^{}\n]*)\})?").match(self._text, self._at)
         language = ""
-        if options and name in ("minted", "lstlisting", "Verbatim", "filecontents"):
+        if options and name in ("minted", "lstlisting", "Verbatim", "Highlighting", "filecontents"):
             self._at = options.end()
             stated = re.search(r"language=\{?([\w+#-]+)", options[0])
             language = (options[1] or "") if name == "minted" else stated[1] if stated else ""
         content = self._until(f"\\end{{{name}}}")
         if content is None:
             content, self._at = self._text[self._at :], len(self._text)
+        if name in _MARKED_CODE or (options and "commandchars=" in options[0]):
+            content = _CODE_MARK.sub(_without_mark, content)
         if name != "comment" and (content := content.strip("\n").rstrip()):
             self.blocks.append(FileBlock("code", content, note=language))
 

@@ -109,6 +109,19 @@ def test_code_is_kept_as_it_is():
     assert blocks_of(text).blocks[1].note == "Python"
 
 
+def test_commands_and_escapes_in_coloured_code_are_no_text():
+    code = (
+        r"\KeywordTok{if}\NormalTok{ x }\OperatorTok{\textless{}} \DecValTok{3}\NormalTok{: \{}"
+        r"\StringTok{\textquotesingle{}a\_b\textquotesingle{}}"
+        "\n"
+        r"    \OperatorTok{\^{}}\NormalTok{[}\DecValTok{1}\NormalTok{]\}}  \CommentTok{\# 5 \% of \textbackslash{}n}"
+    )
+    plain = "if x < 3: {'a_b'\n    ^[1]}  # 5 % of \\n"
+    for start, name in (("[]", "Highlighting"), ("", "alltt"), ("[commandchars=\\\\\\{\\}]", "Verbatim")):
+        assert blocks(f"\\begin{{{name}}}{start}\n{code}\n\\end{{{name}}}") == [("code", plain)]
+    assert blocks("\\begin{verbatim}\n\\emph{x}\n\\end{verbatim}") == [("code", "\\emph{x}")]
+
+
 def test_definitions_are_no_text():
     assert blocks("\\def\\x#1{no}\\newcommand{\\y}[2][z]{no #1}\\let\\a=\\b\\newenvironment{e}{no}{no}Text \\x{yes}") == [("p", "Text yes")]
 
