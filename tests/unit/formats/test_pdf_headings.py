@@ -110,3 +110,10 @@ def test_cells_of_a_table_do_not_go_on_after_the_page(read):
     first = [*paragraph(760, BODY), Text(72, 60, "0.651 0.543 12 0.591")]
     document = read(pdf([first, [Text(72, 780, "system of the table"), *paragraph(740, BODY)]]))
     assert "0.651 0.543 12 0.591" in passages(document)
+
+
+def test_text_is_no_heading_if_there_is_more_small_print(read):
+    sentence = ["The rotor turns in the housing, and a seal keeps the water inside."]
+    page = [Text(72, 800, "Care", 14, BOLD), *paragraph(776, sentence), Text(72, 740, "Seals", 14, BOLD), *paragraph(716, sentence)]
+    page += [line for top in (600, 540) for line in paragraph(top, BODY, size=8)]
+    assert titles(read(pdf([page]))) == ["Care", "Seals"]

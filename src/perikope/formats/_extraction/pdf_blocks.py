@@ -18,6 +18,8 @@ SHORT_LINE = 8
 """How far before the right edge a line ends that is the last one of its paragraph, in font sizes."""
 LEAST_WIDE = 0.25
 """The share of lines that go over most of the width in a text of one column. In several columns, none does."""
+MUCH_TEXT, LARGEST_TEXT = 0.25, 1.3
+"""A larger font is that of the text if it has this share of the most frequent font, and is at most that much larger."""
 BULLET = re.compile(r"[•‣◦▪●○■∙·–—*✓\uf0b7-]\s+(?=\S)|[•‣◦▪●■]")
 _ITEM = re.compile(r"(?:\(?\d{1,2}[.)]|\(?[a-z][.)]|\((?:i{1,3}|iv|v|vi{0,3})\))\s+(?=\S)")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|Tabelle|Abbildung|Listing|Box|Tableau)\s*[A-Z\d][\d.]*\s*[:.|–-]", re.IGNORECASE)
@@ -38,13 +40,19 @@ class PageBlock:
 
 
 def body_font(pages: Sequence[Sequence[PageLine]]) -> Font:
-    """The font of most text."""
+    """The font of most text, or a larger one of much text: a manual may have more small print than text."""
     counts: Counter[Font] = Counter()
     for lines in pages:
         for line in lines:
             counts[line.font] += len(line.text)
     usual = [(font, count) for font, count in counts.most_common() if not font.mono] or counts.most_common()
-    return usual[0][0] if usual else Font(10.0, False, False)
+    if not usual:
+        return Font(10.0, False, False)
+    most, count = usual[0]
+    return max(
+        (font for font, other in usual if font.bold == most.bold and other >= MUCH_TEXT * count and font.size <= LARGEST_TEXT * most.size),
+        key=lambda font: (font.size, counts[font]),
+    )
 
 
 def drafts_of(pages: Sequence[Sequence[PageLine]], body: Font) -> list[PageBlock]:
