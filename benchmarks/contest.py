@@ -43,13 +43,19 @@ class Engine:
     label: str
     peer: str | None = None
     version: str = ""
+    interpreter: str = sys.executable
+    """Of a row of perikope: another installation may be measured too."""
 
     @property
     def index(self) -> str:
         return f"{self.program.partition('-')[0]}{self.version}"
 
+    @property
+    def is_ours(self) -> bool:
+        return self.peer is None
+
     def command(self, action: str, *paths: Path) -> list[str]:
-        interpreter = str(peers.python(self.peer)) if self.peer else sys.executable
+        interpreter = str(peers.python(self.peer)) if self.peer else self.interpreter
         return [interpreter, "-m", "benchmarks.engines", self.program, action, *map(str, paths)]
 
     def environment(self) -> dict[str, str]:
@@ -62,6 +68,13 @@ def _peer(program: str, label: str, peer: str) -> Engine:
 
 
 PERIKOPE = Engine("perikope", "perikope")
+
+
+def before(python: str) -> Engine:
+    """The row of another installation, with an index of its own format."""
+    return Engine("perikope", "perikope before", version="-before", interpreter=python)
+
+
 ENGINES = (
     PERIKOPE,
     _peer("lucene", "Lucene", "lucene"),
@@ -97,16 +110,17 @@ def built(dataset: Dataset, engine: Engine) -> str:
     note, unfinished = target.with_name(f"{target.name}.problem"), target.with_name(f"{target.name}.part")
     if note.exists():
         return note.read_text(encoding="utf-8")
-    if target.exists() and (engine is not PERIKOPE or _readable(target)):
+    if target.exists() and (engine != PERIKOPE or _readable(target)):
         return ""
     shutil.rmtree(unfinished, ignore_errors=True)
     dataset.folder.mkdir(parents=True, exist_ok=True)
     print(f"… {dataset.title}: index of {engine.label}", file=sys.stderr, flush=True)
-    if engine is PERIKOPE:
-        result = measure.run(perikope_command([str(path) for path in dataset.sources], str(unfinished)), cwd=ROOT)
+    if engine.is_ours:
+        arguments = perikope_command([str(path) for path in dataset.sources], str(unfinished))
+        result = measure.run([engine.interpreter, *arguments[1:]], cwd=ROOT)
         if not result.problem:
             # The peers have one segment too.
-            result = measure.run([sys.executable, "-m", "perikope", "compact", str(unfinished)], cwd=ROOT)
+            result = measure.run([engine.interpreter, "-m", "perikope", "compact", str(unfinished)], cwd=ROOT)
     else:
         terms = dataset.folder / "terms.txt"
         if not terms.exists():
@@ -117,7 +131,7 @@ def built(dataset: Dataset, engine: Engine) -> str:
             return str(error)
         result = measure.run(command, cwd=ROOT, seconds=BUILD_SECONDS, environment=environment)
     if result.problem:
-        if engine is not PERIKOPE:
+        if not engine.is_ours:
             note.write_text(result.problem, encoding="utf-8")
         shutil.rmtree(unfinished, ignore_errors=True)
         return result.problem
@@ -242,9 +256,10 @@ def compare(
     comparison = Comparison(dataset, queries, [(length, k) for length in queries for k in KS], problems=problems)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "queries.json")
-        if PERIKOPE in engines:
-            file.write_text(json.dumps({length: drawn[:2] for length, drawn in queries.items()}), encoding="utf-8")
-            _compile(comparison, file)
+        file.write_text(json.dumps({length: drawn[:2] for length, drawn in queries.items()}), encoding="utf-8")
+        for engine in engines:
+            if engine.is_ours and engine.label not in problems:
+                _compile(comparison, engine, file)
         file.write_text(json.dumps(queries), encoding="utf-8")
         try:
             _measure(comparison, [engine for engine in engines if engine.label not in comparison.problems], file, rounds)
@@ -254,10 +269,10 @@ def compare(
     return comparison
 
 
-def _compile(comparison: Comparison, queries: Path) -> None:
+def _compile(comparison: Comparison, engine: Engine, queries: Path) -> None:
     """Let perikope compile its kernels once per installation: the memory of the compiler is not that of a query."""
     with suppress(RuntimeError):  # comes up again where it is measured
-        server = Server(PERIKOPE, comparison.dataset.folder / PERIKOPE.index, queries)
+        server = Server(engine, comparison.dataset.folder / engine.index, queries)
         for point in comparison.points:
             server.warm(point)
         server.close()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import SCRATCH, Table, folder_bytes, megabytes, publish, shared_data, timed
-from benchmarks.contest import ENGINES, KS, PERIKOPE, Comparison, Dataset, Point, compare, prepare
+from benchmarks.contest import ENGINES, KS, PERIKOPE, Comparison, Dataset, Point, before, compare, prepare
 from benchmarks.queries import Queries, document_frequency
 from benchmarks.synthetic import LONG, SHORT, Collection
 
@@ -74,7 +74,11 @@ def times(comparison: Comparison) -> Table:
         cells = [_pair(server.best[point]) for point in comparison.points]
         table.rows.append([server.engine.label, *cells, f"{server.sampler.private / 1e6:,.0f}", f"{server.others:.1f}"])
     table.rows += [[label, f"n/a ({problem})"] for label, problem in comparison.problems.items()]
-    ours, rivals = comparison.of("perikope"), [server for server in comparison.servers if server.engine is not PERIKOPE]
+    ours, rivals = comparison.of("perikope"), [server for server in comparison.servers if not server.engine.is_ours]
+    for server in comparison.servers:
+        if ours and server.engine.is_ours and server is not ours:
+            cells = [f"{np.median(ours.best[point]) / np.median(server.best[point]):.2f}" for point in comparison.points]
+            table.rows.append([f"perikope ÷ {server.engine.label}", *cells, "", ""])
     if ours and rivals:
         ratios = []
         for point in comparison.points:
@@ -90,7 +94,7 @@ def times(comparison: Comparison) -> Table:
 
 def agreement(comparison: Comparison) -> Table | None:
     """Whether the peers find the same: shared documents of the first ten, and how far bm25s' scores are from ours."""
-    ours, rivals = comparison.of("perikope"), [server for server in comparison.servers if server.engine is not PERIKOPE]
+    ours, rivals = comparison.of("perikope"), [server for server in comparison.servers if server.engine != PERIKOPE]
     points = [point for point in comparison.points if point[1] == KS[0]]
     if not ours or not rivals:
         return None
@@ -194,6 +198,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--queries", type=int, default=200, metavar="N", help="of each length")
     parser.add_argument("--shapes", action="store_true", help="queries of other kinds: random lengths, rare and frequent words, paragraphs")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--before", metavar="PYTHON",
+                        help="interpreter of another installation of perikope, measured in the same run; not for large and growth")  # fmt: skip
     parser.add_argument("--build-only", action="store_true", help="make the indexes and measure nothing")
     parser.add_argument("--markdown", metavar="FILE")
     options = parser.parse_args(arguments)
@@ -203,6 +209,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     for kind in wanted:
         alone = kind in ("large", "growth")
         rows = [PERIKOPE] if alone else [engine for engine in ENGINES if not options.engines or engine.program in options.engines]
+        rows += [before(options.before)] if options.before and not alone else []
         chosen = datasets(kind)
         if not all(path.exists() for dataset in chosen for path in dataset.sources):
             print(f"{chosen[0].title}: not here", file=sys.stderr)
