@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--shapes", action="store_true", help="queries of other kinds: random lengths, rare and frequent words, paragraphs")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", metavar="PYTHON",
-                        help="interpreter of another installation of perikope, measured in the same run; not for large and growth")  # fmt: skip
+                        help="interpreter of another installation of perikope, measured too; not for large and growth")  # fmt: skip
     parser.add_argument("--build-only", action="store_true", help="make the indexes and measure nothing")
     parser.add_argument("--markdown", metavar="FILE")
     options = parser.parse_args(arguments)
