@@ -41,9 +41,9 @@ def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
     For large k, the value is guessed from a sample and then checked, because finding the k-th highest sum exactly takes
     longer than adding up a short query.
     """
-    if k <= BLOCK or sums.size <= 2 * _SAMPLE:
+    if k <= BLOCK:
         return _highest(sums, k, allowed)
-    step = sums.size // _SAMPLE
+    step = max(sums.size // _SAMPLE, 1)
     sample = np.empty(2 * _SAMPLE)
     held = 0
     for i in range(0, sums.size, step):
@@ -51,8 +51,8 @@ def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
             sample[held] = sums[i]
             held += 1
     expected = k / step
-    rank = np.int64(expected + 2 * np.sqrt(expected)) + 1
-    while rank < held:
+    rank = k if step == 1 else np.int64(expected + 2 * np.sqrt(expected)) + 1
+    while rank <= held:
         value = select(sample, held, held - rank)
         if value <= 0.0:
             return 0.0
@@ -65,24 +65,23 @@ def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
 
 @step
 def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
-    """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum."""
-    best = np.empty(2 * k + 2 * BLOCK)
-    held = 0
-    threshold = SMALLEST
+    """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum.
+
+    The k highest so far are kept in order. Few sums are higher than the lowest of them, after the first ones.
+    """
+    best = np.zeros(k)
     for block in range((sums.size + BLOCK - 1) // BLOCK):
-        bits = reached(sums, block, threshold)
+        bits = reached(sums, block, max(best[0], SMALLEST))
         while bits != 0:
             i = BLOCK * block + lowest_bit(bits)
             bits &= bits - np.uint64(1)
-            if allowed.size == 0 or allowed[i] != 0:
-                best[held] = sums[i]
-                held += 1
-        if held > 2 * k + BLOCK:
-            threshold = select(best, held, held - k)
-            for i in range(k):
-                best[i] = best[held - k + i]
-            held = k
-    return select(best, held, held - k) if held >= k else 0.0
+            if sums[i] > best[0] and (allowed.size == 0 or allowed[i] != 0):
+                at = 1
+                while at < k and best[at] < sums[i]:
+                    best[at - 1] = best[at]
+                    at += 1
+                best[at - 1] = sums[i]
+    return best[0]
 
 
 _BIT_OF_PRODUCT = np.zeros(64, np.int64)

@@ -148,12 +148,14 @@ def added_beyond(documents: Unsigned16, window: Window, added: int, buffers: Win
     outside the window are.
     """
     if postings_of(window, added) > WINDOW - window.size:
-        some = 0.0
-        unseen = np.uint8(0)
-        for i in range(window.size, WINDOW):
-            some += abs(buffers.sums[i])
-            unseen |= buffers.seen[i]
-        return some > 0.0 or unseen != 0
+        bits, unseen = buffers.sums[window.size : WINDOW].view(np.int64), buffers.seen[window.size : WINDOW]
+        some = np.int64(0)
+        for i in range(bits.size):  # the bits are joined, not added as numbers, so that several are joined at once
+            some |= bits[i]
+        more = np.uint8(0)
+        for i in range(unseen.size):
+            more |= unseen[i]
+        return some != 0 or more != 0
     beyond = False
     for at in range(added):
         beyond |= is_beyond(documents[window.first[at] : window.end[at]], window.size)
