@@ -30,7 +30,7 @@ from perikope.kernels.fetch_inputs import (
     WindowBuffers,
 )
 from perikope.kernels.jit import kernel, step
-from perikope.kernels.thresholds import BLOCK, reaching, shrink, threshold_of
+from perikope.kernels.thresholds import BLOCK, highest, reaching, shrink, threshold_of
 from perikope.kernels.window_candidates import add_background, choose_added, choose_allowed, keep_best, look_up_lists
 from perikope.kernels.windows import (
     SLACK,
@@ -137,6 +137,8 @@ def best_of_small_segment(
             state = DAMAGED
             break
         add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums_grow, sums, seen)
+    if sums_grow and best.k <= BLOCK:
+        threshold = max(threshold, highest(sums[: postings.count], best.k, mask))
     limit = 2 * (held + best.k) + BLOCK
     for document in range(postings.count):
         if sums[document] > 0.0 if sums_grow else seen[document] != 0:

@@ -34,6 +34,27 @@ def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     return count
 
 
+@step
+def highest(sums: Floats, k: int, allowed: Bytes) -> float:
+    """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum.
+
+    The k highest so far are kept in order. Few sums are higher than the lowest of them, after the first ones.
+    """
+    best = np.zeros(k)
+    for block in range((sums.size + BLOCK - 1) // BLOCK):
+        bits = reached(sums, block, max(best[0], SMALLEST))
+        while bits != 0:
+            i = BLOCK * block + lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            if sums[i] > best[0] and (allowed.size == 0 or allowed[i] != 0):
+                at = 1
+                while at < k and best[at] < sums[i]:
+                    best[at - 1] = best[at]
+                    at += 1
+                best[at - 1] = sums[i]
+    return best[0]
+
+
 @inner
 def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
     """A value that the sums of at least k allowed documents reach, near the k-th highest sum; 0 if none is found.
@@ -42,7 +63,7 @@ def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
     longer than adding up a short query.
     """
     if k <= BLOCK:
-        return _highest(sums, k, allowed)
+        return highest(sums, k, allowed)
     step = max(sums.size // _SAMPLE, 1)
     sample = np.empty(2 * _SAMPLE)
     held = 0
@@ -61,27 +82,6 @@ def threshold_of(sums: Floats, k: int, allowed: Bytes) -> float:
             return value
         rank *= 2
     return 0.0
-
-
-@step
-def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
-    """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum.
-
-    The k highest so far are kept in order. Few sums are higher than the lowest of them, after the first ones.
-    """
-    best = np.zeros(k)
-    for block in range((sums.size + BLOCK - 1) // BLOCK):
-        bits = reached(sums, block, max(best[0], SMALLEST))
-        while bits != 0:
-            i = BLOCK * block + lowest_bit(bits)
-            bits &= bits - np.uint64(1)
-            if sums[i] > best[0] and (allowed.size == 0 or allowed[i] != 0):
-                at = 1
-                while at < k and best[at] < sums[i]:
-                    best[at - 1] = best[at]
-                    at += 1
-                best[at - 1] = sums[i]
-    return best[0]
 
 
 _BIT_OF_PRODUCT = np.zeros(64, np.int64)
