@@ -101,6 +101,11 @@ class Inline:
             else:
                 self.text("\n", keep=True)
 
+    def apart(self) -> None:
+        """Write a space if the text ends with a letter or digit, so that what follows is a word of its own."""
+        if self._pieces and self._pieces[-1][-1].isalnum():
+            self.text(" ")
+
     def separate(self) -> None:
         """Write ` | `, which separates two cells of a row, unless at the start of a line."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
