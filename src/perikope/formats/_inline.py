@@ -101,9 +101,10 @@ class Inline:
             else:
                 self.text("\n", keep=True)
 
-    def apart(self) -> None:
-        """Write a space if the text ends with a letter or digit, so that what follows is a word of its own."""
-        if self._pieces and self._pieces[-1][-1].isalnum():
+    def apart(self, *, after: int = 1) -> None:
+        """Write a space if the text ends with so many letters or digits, so that what follows is a word of its own."""
+        last = self._pieces[-1][-after:] if self._pieces else ""
+        if len(last) == after and last.isalnum():
             self.text(" ")
 
     def separate(self) -> None:
