@@ -99,6 +99,14 @@ def test_other_documents_are_parsed_by_format():
         PerikopeNodeParser().get_nodes_from_documents([Document(text="x", metadata={"perikope_tree": {"spans": 3}})])
 
 
+def test_a_text_that_was_changed_after_reading_is_read_again_with_a_warning(path):
+    [read, *_] = PerikopeReader().load_data(path)
+    read.set_content("# New\n\nA text of its own.\n")
+    with pytest.warns(UserWarning, match="was changed after it was read; it is read as markdown"):
+        nodes = PerikopeNodeParser().get_nodes_from_documents([read])
+    assert [(leaf.text, leaf.metadata["path"]) for leaf in get_leaf_nodes(nodes)] == [("A text of its own.", "New")]
+
+
 def test_leaves_are_chunks_also_below_sections_without_text():
     text = "# A\n\n## B\n\n## C\n\n### D\n\nText.\n\n## E\n\n\u200b\n\n### F\n"
     nodes = PerikopeNodeParser().get_nodes_from_documents([Document(text=text, doc_id="m")])

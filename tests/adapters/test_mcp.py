@@ -132,6 +132,19 @@ def test_a_budget_in_which_nothing_fits_is_said(http, budget):
         assert driven(streamable_http_client(http), again).structured_content["passages"]
 
 
+@pytest.mark.parametrize("budget", [1, 16, 32])
+def test_an_opened_passage_is_read_before_its_neighbours(http, budget):
+    async def use(client):
+        return await client.call_tool("open", {"passage": "kx%20200#often", "around": 2, "budget": budget})
+
+    text = text_of(driven(streamable_http_client(http), use))
+    assert re.search(r"^-+ often\b", text, re.MULTILINE)
+    assert ("Every three months." in text) == (budget > 1)
+    assert ("Use citric acid." in text) == (budget == 32)
+    assert "It heats water." not in text
+    assert budget == 1 or count_words(text) <= budget
+
+
 def test_mistakes_are_answers_that_say_what_to_do(transport):
     async def use(client):
         wrong = [

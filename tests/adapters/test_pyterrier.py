@@ -144,6 +144,16 @@ def test_operators_of_pyterrier_work(folder):
     assert pt.inspect.transformer_outputs(search, ["qid", "query"])[:3] == ["qid", "query", "docno"]
 
 
+def test_an_experiment_without_names_says_what_each_system_is(folder):
+    named = f"PerikopeSearch({str(folder)!r}"
+    assert repr(PerikopeSearch(folder)) == f"{named})"
+    assert (
+        repr(PerikopeSearch(folder, model="bm25", k=20, document_ranking="maxp"))
+        == f"{named}, model='bm25', k=20, document_ranking='maxp')"
+    )
+    assert repr(PerikopeReranker(folder, token="secret")) == f"PerikopeReranker({str(folder)!r})"
+
+
 def test_mistakes_are_named(folder):
     with pytest.raises(UsageError, match="documents have no text"):
         PerikopeSearch(folder, document_ranking="maxp", text=True)

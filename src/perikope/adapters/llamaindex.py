@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from perikope.adapters.searched import SearchedIndex, facts_of_hits
 from perikope.core.errors import MissingExtra, UsageError
@@ -121,9 +122,10 @@ class PerikopeReader(BaseReader):
 class PerikopeNodeParser(NodeParser):
     """Cuts documents into chunks, below one node per section.
 
-    The tree is that of a document of `PerikopeReader`; the text of any other document is read as `format`. Nodes of
-    sections have the whole text of the section. PARENT and CHILD relationships are the tree, PREVIOUS and NEXT connect
-    the chunks of a document, and SOURCE is the document. `get_leaf_nodes` of LlamaIndex returns the chunks.
+    The tree is that of a document of `PerikopeReader`. The text of any other document is read as `format`, and so is,
+    with a warning, a text that was changed after it was read. Nodes of sections have the whole text of the section.
+    PARENT and CHILD relationships are the tree, PREVIOUS and NEXT connect the chunks of a document, and SOURCE is the
+    document. `get_leaf_nodes` of LlamaIndex returns the chunks.
     """
 
     budget: int = Field(default=CHUNK_TOKENS, description="The largest number of tokens of a chunk with its heading path.")
@@ -264,16 +266,25 @@ def _tree_facts(document: tree.Document) -> dict[str, Any]:
     """The tree of a document as values for JSON."""
     columns = {name: getattr(document.spans, name).tolist() for name in document.spans.__slots__}
     return {
-        "spans": columns, "labels": list(document.labels), "span_ids": {str(span): id for span, id in document.span_ids.items()},
+        "checksum": _checksum(document.text), "spans": columns, "labels": list(document.labels),
+        "span_ids": {str(span): id for span, id in document.span_ids.items()},
         "places": {str(span): asdict(place) for span, place in document.places.items()},
         "citations": {str(span): citation for span, citation in document.citations.items()},
     }  # fmt: skip
+
+
+def _checksum(text: str) -> int:
+    """A number that tells whether a text was changed after it was read."""
+    return crc32(text.encode("utf-8", "replace"))
 
 
 def _perikope_document(node: BaseNode, format: str) -> tree.Document:
     """The perikope document of a LlamaIndex document."""
     text = node.get_content(metadata_mode="none")  # type: ignore[arg-type]
     facts = node.metadata.get(TREE)
+    if isinstance(facts, dict) and facts.get("checksum", _checksum(text)) != _checksum(text):
+        warnings.warn(f"the text of the document {node.node_id!r} was changed after it was read; it is read as {format}", stacklevel=2)
+        facts = None
     if facts is None:
         found = list(
             documents(Source(f"the document {node.node_id!r}", node.node_id, format=format, content=text.encode("utf-8", "replace")))

@@ -62,6 +62,17 @@ class PerikopeSearch(pyterrier.Transformer):
         if document_ranking and text:
             raise UsageError("documents have no text of a passage; leave text out, or leave document_ranking out")
 
+    def __repr__(self) -> str:
+        """The index and what was asked for; an experiment without `names` shows it as the name of the system."""
+        asked = {name: value for name, value in self._searched.options.items() if (name, value) != ("k", DEPTH)}
+        own = {
+            "name_of_index": self._searched.name, "recipe": self._searched.recipe, "document_ranking": self._document_ranking,
+            "text": self._text,
+        }  # fmt: skip
+        asked |= {name: value for name, value in own.items() if value}
+        named = "".join(f", {name}={value!r}" for name, value in asked.items())
+        return f"{type(self).__name__}({self._searched.location!r}{named})"
+
     def transform(self, topics: pandas.DataFrame) -> pandas.DataFrame:
         """The results of a data frame of queries, best first. A query without a word has no results.
 

@@ -22,7 +22,7 @@ from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
 from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
-from perikope.formats._other_files import links_outside, suffix_of, summary, with_text
+from perikope.formats._other_files import group_of, links_outside, suffix_of, summary, with_text
 from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, is_packed, stem
 from perikope.formats._walk import walk
@@ -407,6 +407,9 @@ def _named(path: str, asked: str) -> FileEntry:
     if asked != "auto" and format not in _archives.KINDS:
         format = asked
     if not format:
+        advice = group_of(suffix_of(path)).advice
+        if advice.startswith("not read"):
+            raise UsageError(f"{path}: files of this kind are {advice}")
         names = ", ".join(FORMATS.names())
         raise UsageError(f"cannot tell the format of {path} by its name; name it with --format (format= in Python), one of: {names}")
     return FileEntry(document_id(os.path.basename(path)), path, format)

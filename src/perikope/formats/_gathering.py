@@ -102,6 +102,8 @@ class Gathering:
                 inline.text(text, self._keeps_space)
                 self._offset += len(text)
         elif role is MARK or role is SEMANTIC_ROLE:
+            if rule.refers_by and whole_text(element).lstrip()[:1].isdigit():
+                inline.apart(after=2)  # the number of a note or a source, but not that in `Fig. S<xref>1</xref>`
             inline.open(rule.mark if role is MARK else str(element.tag))
             if rule.refers_by:
                 self._refer(element, rule)

@@ -101,6 +101,12 @@ class Inline:
             else:
                 self.text("\n", keep=True)
 
+    def apart(self, *, after: int = 1) -> None:
+        """Write a space if the text ends with so many letters or digits, so that what follows is a word of its own."""
+        last = self._pieces[-1][-after:] if self._pieces else ""
+        if len(last) == after and last.isalnum():
+            self.text(" ")
+
     def separate(self) -> None:
         """Write ` | `, which separates two cells of a row, unless at the start of a line."""
         if self._pieces and not self._pieces[-1].endswith("\n"):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Literal, cast
 
 from lxml import etree, html
 
@@ -56,6 +56,11 @@ _DECLARED_UTF16 = re.compile(
 )
 _METADATA = frozenset(("author", "description", "keywords", "date"))
 _CODE_CLASS = re.compile(r"(?:language|lang|highlight-source|highlight)-(?P<name>[\w+#-]+)", re.IGNORECASE)
+_PERHAPS_NUMBERS = frozenset(("a", "div", "span", "sup"))
+_LINE_NUMBER = re.compile(r"(?:^|[\s-])line-?(?:num(?:ber)?|nr|no)\b", re.IGNORECASE)
+"""Classes of the numbers of lines, such as those of a poem."""
+_LONGEST_NUMBER = 20
+"""The most characters of the number of a page, or of an arrow that leads back."""
 _NO_LANGUAGES = frozenset(("", "default", "none", "notranslate", "text", "plaintext"))
 
 
@@ -179,6 +184,25 @@ def _metadata(root: html.HtmlElement) -> dict[str, object]:
     return {name: values if len(values) > 1 or name == "keywords" else values[0] for name, values in values_of_name.items()}
 
 
+def _number(element: html.HtmlElement) -> Literal["skip", "apart", "line"] | None:
+    """What to do with the number that an element adds to the text: leave it out, or keep it apart from other words.
+
+    Left out are numbers of printed pages, which may stand inside a word, and arrows that lead back from a note. Kept
+    apart are numbers of notes and of lines. ARIA (`role`), EPUB (`epub:type`), raised links and classes tell them.
+    """
+    if element.tag == "sup":
+        return "apart" if element.find("a") is not None else None
+    roles = f"{element.get('role') or ''} {element.get('epub:type') or ''}".replace("doc-", "").split()
+    if "pagebreak" in roles or "backlink" in roles:
+        # An empty element that is not closed holds the text after it.
+        return "skip" if len(str(element.text_content())) <= _LONGEST_NUMBER else None
+    raised = element.find("sup") if element.tag == "a" and len(element) == 1 else None
+    is_raised = raised is not None and not f"{element.text or ''}{raised.tail or ''}".strip()
+    if element.tag == "span" and _LINE_NUMBER.search(element.get("class") or ""):
+        return "line"
+    return "apart" if is_raised or "noteref" in roles else None
+
+
 def _language(element: html.HtmlElement) -> str:
     return language_or_nothing(element.get("lang") or element.get("xml:lang") or "")
 
@@ -289,19 +313,22 @@ class _HtmlReader:
     def start(self, element: html.HtmlElement) -> str:
         """Open the spans of an element, and return a word that tells `end` how to close it; `skip` leaves it out."""
         tag = element.tag
-        if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
+        number = _number(element) if tag in _PERHAPS_NUMBERS else None
+        if tag in self.skipped or number == "skip" or (tag == "a" and self.is_permalink(element)):
             if tag in _CONTROLS:
                 self.inline.text(" ")  # a visible control separates words; a script or a hidden element does not
             return "skip"
         if tag == "math" or tag.endswith(":math"):
             self.inline.text(mathml_text(element))
             return "skip"
+        if number is not None:
+            self.inline.apart()
         if tag in _MARKS:
             self.inline.open(_MARKS[tag], self.link(element))
             return "mark"
         if tag not in _BLOCKS:
             self.replaced(element)
-            return ""
+            return "number" if number == "line" else ""
         if self.whole is not None:
             self.inner_block(tag)
             return "inner"
@@ -311,6 +338,8 @@ class _HtmlReader:
         match end:
             case "mark":
                 self.inline.close()
+            case "number":
+                self.inline.apart()
             case "inner":
                 self.inline.line() if self.in_pre else self.inline.text(" ")
             case "heading":

@@ -72,6 +72,15 @@ _ACCENTS = dict(
 _RULES = frozenset(_names("hline midrule toprule bottomrule cline cmidrule specialrule Xhline"))
 _HEADS, _FEET = ("endfirsthead", "endhead"), ("endlastfoot", "endfoot")
 """What ends the header and the foot of a table that goes over several pages; those of the first and last page first."""
+_ENDS = {"firsthead": "endfirsthead", "head": "endhead", "tail": "endfoot", "lasttail": "endlastfoot"}
+_IN_BRACES = r"(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.){0,500}+\}){0,500}+\}){0,2000}+"
+_HEAD_OR_TABLE = re.compile(
+    rf"\\table(?P<part>firsthead|head|tail|lasttail)[ \t]*\{{(?P<rows>{_IN_BRACES})\}}"
+    r"|\\begin\{(?P<code>verbatim|Verbatim|lstlisting|minted)\}.*?\\end\{(?P=code)\}"
+    rf"|\\begin\{{supertabular\}}[ \t]*(?:\[[^\]\n]*\])?[ \t]*\{{{_IN_BRACES}\}}",
+    re.DOTALL,
+)
+"""The header or foot of the next `supertabular`, and its beginning. Longer ones than 2,000 characters stay text."""
 _TOKEN = re.compile(
     r"(?P<text>[^\\%{}$&~\n]++)"
     r"|(?P<blank>\n(?:[ \t]*\n)+[ \t]*)|(?P<line>\n[ \t]*)"
@@ -108,6 +117,7 @@ def blocks_of(text: str) -> Extracted:
     >>> [(block.kind, block.text) for block in blocks_of(r"\section{Care} Clean the \emph{filter}.").blocks]
     [('heading', 'Care'), ('p', 'Clean the filter.')]
     """
+    text = _with_heads_inside(text)
     found = re.search(r"^[^%\n]*?\\begin[ \t]*\{document\}", text, re.MULTILINE)
     preamble = _Reader(text[: found.end()] if found else "")
     body = _Reader(text[found.end() :] if found else text)
@@ -115,6 +125,26 @@ def blocks_of(text: str) -> Extracted:
     highest = min((block.level for block in body.blocks if block.kind == "heading"), default=1)
     blocks = [replace(block, level=block.level - highest + 1) if block.kind == "heading" else block for block in body.blocks]
     return Extracted(blocks, body.title or preamble.title, "", {"author": authors} if authors else {})
+
+
+def _with_heads_inside(text: str) -> str:
+    """The text with the header and foot of each `supertabular` inside it, written as those of a `longtable`."""
+    last = text.rfind("\\begin{supertabular}")
+    if last < 0:
+        return text
+    parts: dict[str, str] = {}
+
+    def moved(found: re.Match[str]) -> str:
+        if found["code"] or found.start() > last:
+            return found[0]
+        if found["part"]:
+            parts[found["part"]] = found["rows"]
+            return ""
+        inside = "".join(f"{rows}\\{_ENDS[part]} " for part, rows in parts.items())
+        parts.clear()
+        return found[0] + inside
+
+    return _HEAD_OR_TABLE.sub(moved, text)
 
 
 def _without_mark(found: re.Match[str]) -> str:

@@ -18,6 +18,8 @@ from perikope.formats._blocks import tree_of
 from perikope.formats._extraction.blocks import Extracted, FileBlock
 
 _HEADERS = {"from": "from", "to": "to", "cc": "cc", "message-id": "message_id"}
+_EXPECTED = ("from", "to", "cc", "date", "subject", "message-id", "received")
+"""Headers of which every message has one."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 
 
@@ -26,6 +28,8 @@ def read(source: Source) -> Iterator[Document]:
     """E-mail messages; attachments are not opened."""
     try:
         message = email.message_from_bytes(source.data(), policy=email.policy.default)
+        if not any(name in message for name in _EXPECTED) and source.data().strip():
+            raise UnreadableFile("is no e-mail: it has no sender, recipient, date or subject; save it again", path=source.path)
         metadata, subject = _metadata(message), _header(message, "subject")
         body = message.get_body(("plain", "html"))
         text = "" if body is None else str(body.get_content())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from perikope.core.errors import UnreadableFile
@@ -17,13 +18,17 @@ LONGEST_CELL = 1 << 20
 """Characters of the longest cell."""
 _DELIMITERS = ",;\t|"
 _SAMPLE = 1 << 14
+_STATED = re.compile(r"\ufeff?\"?sep=(?P<delimiter>[,;\t|:])\"?[ \t]*(?:\r\n?|\n)", re.IGNORECASE)
+"""A first line that states the delimiter, which Excel reads and writes."""
 
 
 @reader("csv", suffixes=(".csv",), whole=True)
 def read_csv(source: Source) -> Iterator[Document]:
     """Tables with commas or semicolons between the cells; one passage per row."""
     text = source.text()
-    yield source.finish(tree_of(source, _table(source, text, _delimiter(text))))
+    stated = _STATED.match(text)
+    delimiter = stated["delimiter"] if stated else _delimiter(text)
+    yield source.finish(tree_of(source, _table(source, text[stated.end() :] if stated else text, delimiter)))
 
 
 @reader("tsv", suffixes=(".tsv",), whole=True)

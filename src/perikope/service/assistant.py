@@ -137,7 +137,8 @@ class Assistant:
         beside = [[(other["id"], other["path"], other["text"]) for other in view[side]] for side in ("before", "after")]
         texts = [*beside[0], (view["passage"], view["path"], view["text"]), *beside[1]]
         cited = f"\nCite as: {view['citation']}" if view["citation"] else ""
-        text = _framed(view["document"], texts, budget - count_words(cited)).text + cited
+        left = budget - count_words(cited)
+        text = _framed(view["document"], _nearest(view["document"], texts, len(beside[0]), left), left).text + cited
         facts = {"index": index, **{key: view[key] for key in ("name", "document", "title", "path", "citation", "source", "place")}}
         return ToolAnswer(text, {**facts, "uri": uri_of(index, view["document"])})
 
@@ -278,6 +279,25 @@ class _Framed:
 
     text: str
     count: int
+
+
+def _nearest(
+    document: str, texts: Sequence[tuple[str, Sequence[str], str]], wanted: int, budget: int
+) -> list[tuple[str, Sequence[str], str]]:
+    """A text and its neighbours, in reading order, as many as fit with it; nearer ones come first."""
+
+    def words(place: int) -> int:
+        id, path, text = texts[place]
+        return 1 + count_words(" · ".join([encode(id) or "-", " › ".join(path)])) + count_words(text)
+
+    left = budget - count_words(encode(document)) - 2 - words(wanted)
+    taken = {wanted}
+    for place in sorted(set(range(len(texts))) - taken, key=lambda place: (abs(place - wanted), -place)):
+        inner = place + 1 if place < wanted else place - 1
+        if inner in taken and words(place) <= left:
+            taken.add(place)
+            left -= words(place)
+    return [texts[place] for place in sorted(taken)]
 
 
 def _framed(

@@ -289,3 +289,23 @@ def test_a_declared_utf16_with_bytes_that_are_no_utf8_is_not_empty(tmp_path: Pat
     (document,) = read(tmp_path / "a.html")
     assert "Die Pumpe l" in document.text
     assert "uft, ja." in document.text
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ('<p>a pump<sup><a href="#n1">1</a></sup>, 10<sup><a href="#n2">2</a></sup>', "a pump 1, 10 2"),
+        ('<p>a pump<a href="#n1" role="doc-noteref"><sup>1</sup></a>.', "a pump 1."),
+        ('<p>a pump<a href="#n1" epub:type="noteref">1</a>.', "a pump 1."),
+        ('<p>a pump<a href="#n1"><sup>1</sup></a>.', "a pump 1."),
+        ('<p>a pump<sup class="reference"><a href="#n1">[1]</a></sup>', "a pump [1]"),
+        ("<p>H<sub>2</sub>O at 5 m<sup>3</sup>", "H2O at 5 m3"),
+        ('<p>see <a href="x.html">E=mc<sup>2</sup></a>', "see E=mc2"),
+        ('<p>A note. <a href="#r1" role="doc-backlink">\u21a9\ufe0e</a>', "A note."),
+        ('<p>a pu<span epub:type="pagebreak" id="p12">12</span>mp', "a pump"),
+        ('<p>a <span role="doc-pagebreak" id="p12"/>pump with a casing of steel', "a pump with a casing of steel"),
+        ('<p><span class="linenum">5</span>Sing, goddess<span class="line-number">6</span>', "5 Sing, goddess 6"),
+    ],
+)
+def test_numbers_of_notes_lines_and_pages_are_not_glued_to_words(page: str, expected: str, tmp_path: Path) -> None:
+    assert passages(load(tmp_path, page)) == [expected]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,9 +58,9 @@ def test_of_the_front_only_abstracts_are_text(tmp_path: Path) -> None:
 def test_authors_have_two_kinds_of_names(tmp_path: Path) -> None:
     names = "<name><surname>Curie</surname><given-names>Marie</given-names></name>"
     names += "<string-name><given-names>Lise</given-names> <surname>Meitner</surname></string-name>"
-    names += "<string-name>Emmy  Noether</string-name>"
+    names += "<string-name>Emmy  Noether</string-name><string-name><given-names>Plato</given-names></string-name>"
     document = article(tmp_path, meta=f'<contrib-group><contrib contrib-type="author">{names}</contrib></contrib-group>')
-    assert document.metadata["author"] == ["Marie Curie", "Lise Meitner", "Emmy Noether"]
+    assert document.metadata["author"] == ["Marie Curie", "Lise Meitner", "Emmy Noether", "Plato"]
 
 
 def test_figures_and_tables_give_captions_and_rows(tmp_path: Path) -> None:
@@ -99,6 +100,18 @@ def test_marks_and_cross_references(tmp_path: Path) -> None:
     assert document.span_ids[passage] == "p1"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('A pump<xref rid="n"><sup>1</sup></xref> leaks<sup><xref rid="a">2</xref>,<xref rid="b">3</xref></sup>.', "A pump 1 leaks 2,3."),
+        ('Water<xref rid="a">4</xref>, 10<sup>3</sup> m', "Water 4, 103 m"),
+        ('Fig. S<xref rid="f">1</xref>, pump<xref rid="f">s</xref>', "Fig. S1, pumps"),
+    ],
+)
+def test_numbers_of_notes_and_sources_are_not_glued_to_words(text: str, expected: str, tmp_path: Path) -> None:
+    assert passages(article(tmp_path, f"<p>{text}</p>")) == [expected]
+
+
 def test_what_the_reference_list_names_is_cited(tmp_path: Path) -> None:
     both = (
         '<ref><element-citation><pub-id pub-id-type="pmid">5</pub-id><pub-id pub-id-type="doi">10.1/five</pub-id></element-citation></ref>'
@@ -118,6 +131,9 @@ def test_translated_abstracts_have_their_language(tmp_path: Path) -> None:
     document = article(tmp_path, meta='<trans-abstract xml:lang="fr"><p>Bref.</p></trans-abstract>')
     [first, _] = document.of_kind(Kind.PASSAGE)
     assert document.labels[document.spans.language[first]] == "fr"
+
+
+BEFORE_NUMBER = re.compile(r"(?<=\w{2}) (?=\d)")
 
 
 class TestRealArticles:
@@ -156,7 +172,11 @@ class TestRealArticles:
     def test_words_are_glued_together_only_there(self, pairs: list[tuple[Document, dict[str, Any]]]) -> None:
         ours = Counter((document.id, " ".join(text.split())) for document, _ in pairs for text in passages_and_headers(document))
         theirs = Counter((record["id"], " ".join(text.split())) for _, record in pairs for text in texts(record))
-        assert (theirs & ours).total() >= 0.96 * theirs.total()
+        # We keep the numbers of notes and sources apart from the word before them; the other reader does not.
+        ours_glued, theirs_glued = (
+            Counter({(id, BEFORE_NUMBER.sub("", text)): times for (id, text), times in found.items()}) for found in (ours, theirs)
+        )
+        assert (theirs_glued & ours_glued).total() >= 0.96 * theirs_glued.total()
         spaces_of_theirs, spaces_of_ours = (sum(text.count(" ") * times for (_, text), times in found.items()) for found in (theirs, ours))
         assert spaces_of_theirs < spaces_of_ours < 1.05 * spaces_of_theirs
 

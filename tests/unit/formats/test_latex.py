@@ -196,3 +196,14 @@ def test_the_time_grows_with_the_length_only(piece):
 
     short, long = min(seconds(2000) for _ in range(3)), seconds(40000)
     assert long < 150 * max(short, 0.002)
+
+
+def test_the_head_of_a_supertabular_stands_before_it_and_is_its_header():
+    head, table = "\\tablehead{A \\emph{x} & B \\\\ \\hline}", "\\begin{supertabular}{ll} 1 & 2 \\\\ \\end{supertabular}"
+    read = [("table", "A x | B"), ("tr", "1 | 2")]
+    assert blocks(head + table) == read
+    assert blocks("\\tabletail{Go on \\\\}" + head + table) == [*read, ("tr", "Go on")]
+    assert blocks(head + table + "\n\n" + head.replace("A", "C") + table) == [*read, ("table", "C x | B"), ("tr", "1 | 2")]
+    # Without a table after it, and in code, it stays what it is.
+    assert blocks(table + "\n\n\\tablehead{Lost words}")[-1] == ("p", "Lost words")
+    assert ("code", head) in blocks(f"\\begin{{verbatim}}\n{head}\n\\end{{verbatim}}\n" + table)

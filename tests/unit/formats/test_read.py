@@ -309,3 +309,11 @@ def test_importing_formats_loads_none_of_them() -> None:
     code = "import sys, perikope.formats; print(*(name for name in ('numpy', 'lxml', 'markdown_it') if name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
     assert FORMATS.names() == sorted(FORMATS.names())
+
+
+def test_a_named_file_of_a_known_other_format_is_refused_with_advice(tmp_path: Path) -> None:
+    make(tmp_path, "old.XLS")
+    with pytest.raises(UsageError, match=r"old\.XLS: files of this kind are not read; save them as XLSX or CSV first"):
+        list(read(tmp_path / "old.XLS"))
+    # A format that is asked for is still tried.
+    assert [document.id for document in read(tmp_path / "old.XLS", format="text")] == ["old.XLS"]
