@@ -15,13 +15,14 @@ from typing import Any
 from perikope.build.sync import Sync, incomplete_files
 from perikope.build.workers import WorkerSettings, build_segments, file_size, preparing, size_of, tasks
 from perikope.core import files
+from perikope.core.cores import usable_cores
 from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.core.file_limits import FILE_MEMORY, FILE_SECONDS
 from perikope.core.locks import LOCK_FILE
-from perikope.core.parallel import limited_workers, usable_cores
+from perikope.core.parallel import limited_workers
 from perikope.document.tree import Document
 from perikope.formats import FileEntry, FileLimits, Source, documents, sources_of
 from perikope.formats import files as find_files
-from perikope.formats._extraction.limits import FILE_MEMORY, FILE_SECONDS
 from perikope.formats._other_files import suffix_of
 from perikope.index import manifest as manifests
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create

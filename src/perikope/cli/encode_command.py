@@ -86,8 +86,8 @@ def command(index: str, workers: int | None, **options: Any) -> int:
     """
     from pathlib import Path
 
+    from perikope.core.cores import usable_cores
     from perikope.core.installation import install_command
-    from perikope.core.parallel import usable_cores
     from perikope.index.reader import Snapshot
     from perikope.neural.stores.clusters import EXTRA, can_have_clusters, has_faiss
     from perikope.neural.stores.making import EncodeOptions, encode_index

@@ -13,8 +13,8 @@ import click
 from perikope.cli.options import GroupedCommand, SizeType, size_option
 from perikope.cli.output import count, printable, show_warning, without_passage
 from perikope.cli.passed_over import show_passed_over, warning_on_passed_over
+from perikope.core.file_limits import FILE_SECONDS
 from perikope.core.files import MANIFEST_FILE
-from perikope.formats._extraction.limits import FILE_SECONDS
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
 if TYPE_CHECKING:

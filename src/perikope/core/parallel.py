@@ -17,15 +17,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
+from perikope.core.cores import usable_cores
 from perikope.core.errors import PerikopeError
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def usable_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def most_workers() -> int:

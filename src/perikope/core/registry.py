@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
-from importlib.metadata import entry_points
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from perikope.core.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -78,7 +80,7 @@ class Registry(Generic[T]):
             return None
         if name not in self._things:
             is_module = name.isidentifier() and not name.startswith("_") and find_spec(f"{self._package}.{name}") is not None
-            if not is_module or entry_points(group=f"perikope.{self.kind}s"):
+            if not is_module or _entry_points(f"perikope.{self.kind}s"):
                 return None
             importlib.import_module(f"{self._package}.{name}")
         return self._things.get(name)
@@ -93,8 +95,15 @@ class Registry(Generic[T]):
             package = importlib.import_module(self._package)
             for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
                 importlib.import_module(f"{self._package}.{module.name}")
-            for entry_point in entry_points(group=f"perikope.{self.kind}s"):
+            for entry_point in _entry_points(f"perikope.{self.kind}s"):
                 entry_point.load()
             self._discovered = True
         finally:
             self._discovering = False
+
+
+def _entry_points(group: str) -> Iterable[EntryPoint]:
+    """The entries of other packages. The import takes longer than the rest of `perikope --help`, which needs none."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)

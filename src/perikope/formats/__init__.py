@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perikope.core.errors import InputError, InputWarning, UnreadableFile, UsageError, unknown
+from perikope.core.file_limits import FILE_LIMITS, FileLimits
 from perikope.core.registry import Registry
 from perikope.document.tree import Document
 from perikope.formats import _archives
-from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._other_files import group_of, links_outside, suffix_of, summary, with_text
 from perikope.formats._source import MAX_BYTES, Source, check_packed, check_size, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, is_packed, stem

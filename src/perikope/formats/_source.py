@@ -17,9 +17,9 @@ from functools import lru_cache
 from typing import IO
 
 from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.core.file_limits import FILE_LIMITS, FileLimits
 from perikope.core.reading import open_regular
 from perikope.document.tree import Document, TreeBuilder
-from perikope.formats._extraction.limits import FILE_LIMITS, FileLimits
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked, verify_packed
 from perikope.text.languages import is_language, language_code
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from perikope.core.arrays import Bytes, Floats, Floats32, Integers, Mask, Unsigned16
-from perikope.core.parallel import usable_cores
+from perikope.core.cores import usable_cores
 from perikope.kernels.vectors import best_centroids, best_products
 from perikope.neural.stores.codebook import Codebook, CodedDocument, PackedVectors, damaged
 

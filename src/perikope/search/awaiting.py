@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from perikope.core.parallel import usable_cores
+from perikope.core.cores import usable_cores
 
 if TYPE_CHECKING:
     import asyncio

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from perikope.browse.candidate_set import expect_searches
 from perikope.browse.models import parse_model
+from perikope.core.cores import usable_cores
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
-from perikope.core.parallel import can_fork, in_parallel, in_processes, usable_cores
+from perikope.core.parallel import can_fork, in_parallel, in_processes
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError

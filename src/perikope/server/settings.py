@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perikope.core.cores import usable_cores
 from perikope.core.options import Options, option
-from perikope.core.parallel import usable_cores
 from perikope.core.parameters import Range
 from perikope.core.values import Names, OneOf, Real, Switch, Text, Whole
 from perikope.server.clients import NETWORK, SHOWN

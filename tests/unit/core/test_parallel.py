@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from perikope.build.indexing import BuildOptions, build
-from perikope.core import parallel
+from perikope.core import cores
 from perikope.core.parallel import in_parallel, limited_workers, most_workers
 from perikope.evaluation.pool import open_pool
 
@@ -14,7 +14,7 @@ from perikope.evaluation.pool import open_pool
 def test_up_to_four_per_core_are_taken_as_given():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert limited_workers(most_workers()) == most_workers() >= 4 * parallel.usable_cores()
+        assert limited_workers(most_workers()) == most_workers() >= 4 * cores.usable_cores()
 
 
 def test_more_are_cut_with_a_warning():

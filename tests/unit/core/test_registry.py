@@ -55,7 +55,7 @@ def test_a_name_of_a_packaged_entry_is_taken_before_it_is_loaded(monkeypatch):
     registry = Registry("thing", "late_package")
     late = types.ModuleType("late_package")
     monkeypatch.setitem(sys.modules, "late_package", late)
-    monkeypatch.setattr("perikope.core.registry.entry_points", lambda group: [Loading(registry)])
+    monkeypatch.setattr("perikope.core.registry._entry_points", lambda group: [Loading(registry)])
     with pytest.raises(UsageError, match=r"registered by perikope\.packaged"):
         registry.add("one", made("def one(): return 1", "__main__"))
     assert registry["one"]() == 2

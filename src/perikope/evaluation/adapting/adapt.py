@@ -12,8 +12,8 @@ import numpy as np
 
 from perikope.browse.models import parse_model
 from perikope.core.arrays import Floats
+from perikope.core.cores import usable_cores
 from perikope.core.errors import UsageError
-from perikope.core.parallel import usable_cores
 from perikope.evaluation.adapting.coordinates import cautious_choice, search_coordinates, standard_error
 from perikope.evaluation.depth import Depth
 from perikope.evaluation.measures import parse_measure

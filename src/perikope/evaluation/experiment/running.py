@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from perikope.core.cores import usable_cores
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
-from perikope.core.parallel import usable_cores
 from perikope.core.reading import read_saved
 from perikope.evaluation.experiment.facts import facts_of, notes_on_depth, notes_on_fields, notes_on_index, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index

@@ -15,8 +15,9 @@ from perikope.browse.models.features import FEATURES, FeatureNormalization, norm
 from perikope.browse.models.shortlist import SHORTLIST
 from perikope.browse.ranking import Ranking
 from perikope.core.arrays import Floats, Integers
+from perikope.core.cores import usable_cores
 from perikope.core.errors import UsageError
-from perikope.core.parallel import in_parallel, usable_cores
+from perikope.core.parallel import in_parallel
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.batch import notes_on_topics, prepare_topic

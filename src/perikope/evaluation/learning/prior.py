@@ -15,8 +15,9 @@ import numpy as np
 from perikope.browse.matches import Matches, join
 from perikope.browse.models import parse_model
 from perikope.browse.models.prior import DESCRIPTION, TENTHS, learn_prior, tenth_of_passage
+from perikope.core.cores import usable_cores
 from perikope.core.errors import UsageError
-from perikope.core.parallel import in_parallel, usable_cores
+from perikope.core.parallel import in_parallel
 from perikope.evaluation.learning.examples import JudgedTopics, best_of, check_options
 from perikope.fetch import Candidates
 from perikope.index.reader import Snapshot

@@ -12,8 +12,9 @@ from perikope.browse.models.combination import Combination, CombinationScorer, L
 from perikope.browse.models.features import FEATURES, FeatureNormalization
 from perikope.browse.models.shortlist import SHORTLIST
 from perikope.browse.signals import Column
+from perikope.core.cores import usable_cores
 from perikope.core.names import document_name
-from perikope.core.parallel import in_parallel, usable_cores
+from perikope.core.parallel import in_parallel
 from perikope.evaluation.depth import depth_of
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
 from perikope.evaluation.learning.examples import Group, JudgedTopics, Judgements, Sampling

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perikope.core.parallel import usable_cores
+from perikope.core.cores import usable_cores
 from perikope.evaluation.depth import Depth
 from perikope.evaluation.folds import fold_of_topic
 from perikope.evaluation.learning.examples import judged_topics

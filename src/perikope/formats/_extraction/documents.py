@@ -13,8 +13,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from perikope.core.errors import InputError, InputWarning, UnreadableFile
+from perikope.core.file_limits import FileLimits
 from perikope.document.tree import Document, Place, Spans
-from perikope.formats._extraction.limits import FileLimits
 from perikope.formats._extraction.process import answer_of
 from perikope.formats._source import Source, unreadable
 from perikope.formats._unpack import DAMAGE

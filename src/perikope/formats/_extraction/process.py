@@ -13,8 +13,8 @@ import threading
 from typing import Any
 
 from perikope.core.errors import MissingExtra, MissingPackage, UnreadableFile
+from perikope.core.file_limits import FileLimits
 from perikope.formats._extraction.blocks import Extracted, from_plain
-from perikope.formats._extraction.limits import FileLimits
 
 FILES_PER_PROCESS = 200
 """The number of files after which a new reading process is started, so that memory that a library loses is freed."""

@@ -1,0 +1,10 @@
+"""How many cores this process has. The module imports nothing else, so that settings can name the number."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
