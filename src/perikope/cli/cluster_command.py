@@ -57,6 +57,14 @@ shards_option = click.option(
 )
 
 
+spread_option = click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Do the work on the Ray cluster at this address, as host:port; auto finds the local one. All nodes must see the same files under "
+    "the same paths, and --memory is for one task.  [default: this machine only]",
+)
+
+
 def reading_options(command: F) -> F:
     """Add the options that say how files are read."""
     options = (
@@ -102,25 +110,27 @@ def command() -> None:
 @click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
 @size_option
 @wait_option
-def build(paths: tuple[str, ...], folder: str, shards: int, **options: Any) -> int:
+@spread_option
+def build(paths: tuple[str, ...], folder: str, shards: int, address: str | None, **options: Any) -> int:
     """Make a cluster from files, folders and archives.
 
-    If the command is stopped, repeat it: it continues where it was.
+    If the command is stopped, repeat it: it continues where it was. With --address, files are read and indexed on all
+    machines of a Ray cluster.
 
     \b
-    Example:
+    Examples:
       perikope cluster build docs/ --to cluster --shards 4
+      perikope cluster build /shared/docs --to /shared/cluster --shards 4 --address 127.0.0.1:6379
     """
     from perikope.build.indexing import BuildOptions
-    from perikope.cluster.building import build_cluster
 
-    made = BuildOptions(**options)
+    building, made = _building(address), BuildOptions(**options)
     return _show(
         folder,
         lambda: _built(
             folder,
             {"paths": paths, "shards": shards, "options": asdict(made)},
-            lambda place: build_cluster(place, paths, shards, made),
+            lambda place: building.build_cluster(place, paths, shards, made),
             made.wait,
         ),
     )
@@ -156,7 +166,8 @@ def from_index(index: str, folder: str, shards: int, memory: int) -> int:
 @reading_options
 @size_option
 @wait_option
-def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
+@spread_option
+def append(cluster: str, paths: tuple[str, ...], address: str | None, **options: Any) -> int:
     """Add files, folders and archives to a cluster, in one commit.
 
     \b
@@ -164,11 +175,10 @@ def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
       perikope cluster append cluster more.jsonl.gz
     """
     from perikope.build.indexing import BuildOptions
-    from perikope.cluster.building import append
     from perikope.cluster.storage import changed
 
-    made = BuildOptions(append=not options["replace"], **options)
-    return _show(cluster, lambda: changed(cluster, lambda place: append(place, paths, made), wait=made.wait))
+    building, made = _building(address), BuildOptions(append=not options["replace"], **options)
+    return _show(cluster, lambda: changed(cluster, lambda place: building.append(place, paths, made), wait=made.wait))
 
 
 @command.command(name="delete")
@@ -192,17 +202,18 @@ def delete(cluster: str, ids: tuple[str, ...], wait: float) -> int:
 @click.argument("cluster", metavar="INDEX")
 @size_option
 @wait_option
-def compact(cluster: str, memory: int, wait: float) -> int:
+@spread_option
+def compact(cluster: str, memory: int, wait: float, address: str | None) -> int:
     """Merge the segments of each shard, and remove deleted documents from the disk.
 
     \b
     Example:
       perikope cluster compact cluster
     """
-    from perikope.cluster.building import compact
     from perikope.cluster.storage import changed
 
-    return _show(cluster, lambda: changed(cluster, lambda place: compact(place, memory=memory, wait=wait), wait=wait))
+    building = _building(address)
+    return _show(cluster, lambda: changed(cluster, lambda place: building.compact(place, memory=memory, wait=wait), wait=wait))
 
 
 @command.command(name="start")
@@ -355,6 +366,19 @@ def _built(place: str, asked: dict[str, Any], make: Callable[[str], ClusterRepor
     from perikope.cluster.storage import StoredCluster
 
     return StoredCluster(place).build(make, asked, wait=wait) if is_url(place) else make(place)
+
+
+def _building(address: str | None) -> Any:
+    """What builds and changes clusters: on this machine, or with the tasks of the Ray cluster at an address."""
+    from perikope.cluster import building
+
+    if address is None:
+        return building
+    _on_ray().join_ray(address)
+    from perikope.cluster.ray_workers import RayWorkers
+    from perikope.cluster.spreading import SpreadBuilding
+
+    return SpreadBuilding(RayWorkers())
 
 
 def _on_ray() -> ModuleType:
