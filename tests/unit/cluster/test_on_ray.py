@@ -74,6 +74,29 @@ def test_a_cluster_on_ray_answers_as_its_folder(cluster, folder):
         on_ray.find(folder, name="other")
 
 
+def test_a_program_connects_by_the_address_of_ray(cluster, ray_nodes, folder):
+    whole, address = Index.open(folder), f"ray://{ray_nodes.address}"
+    for name in ("tests", ""):
+        with perikope.connect(address, name) as index:
+            assert outcomes(index, [{}]) == outcomes(whole, [{}])
+    started = on_ray.start(folder, replicas=1, name="tests too", deadline=PATIENCE)
+    assert outcomes(perikope.connect(address, "tests too"), [{}]) == outcomes(started, [{}])
+    with pytest.raises(UsageError, match="name one of the started clusters, not '': 'tests', 'tests too'"):
+        perikope.connect(address)
+    assert on_ray.stop("tests too") == SHARDS
+    with pytest.raises(UsageError, match="not 'other': 'tests'"):
+        perikope.connect(address, "other")
+    with pytest.raises(UsageError, match=r"is connected to Ray at .* and cannot use localhost:1 too"):
+        perikope.connect("ray://localhost:1")
+    with pytest.raises(UsageError, match="takes no token"):
+        perikope.connect(address, token="secret")
+    partial = perikope.connect(address, "tests", timeout=10.0, partial=True)
+    assert partial.search("rotor seal").complete
+    for replica in range(2):
+        ray.kill(ray.get_actor(replica_name("tests", 1, replica), namespace=on_ray.NAMESPACE), no_restart=True)
+    assert partial.search("rotor seal").missing_shards == (1,)
+
+
 class Load:
     """Searches in a thread until it is stopped, and notes what failed or was wrong."""
 
