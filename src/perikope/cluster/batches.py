@@ -45,7 +45,7 @@ _WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ClusterJob:
     """What all tasks of one change of a cluster share."""
 
     folder: Path
@@ -77,7 +77,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class _Record:
+class TaskRecord:
     """What a task has done, as a file says it."""
 
     def save(self, path: Path) -> None:
@@ -97,7 +97,7 @@ class _Record:
 
 
 @dataclass(slots=True)
-class BatchRecord(_Record):
+class BatchRecord(TaskRecord):
     """What became of one batch."""
 
     digest: str
@@ -109,19 +109,19 @@ class BatchRecord(_Record):
     """The files that could not be read, or only in part."""
 
     @staticmethod
-    def path(job: Job, number: int) -> Path:
+    def path(job: ClusterJob, number: int) -> Path:
         """The path of the record of a batch."""
         return job.records / f"batch-{number:08d}.json"
 
 
 @dataclass(slots=True)
-class ShardRecord(_Record):
+class ShardRecord(TaskRecord):
     """That a shard has its segments of all batches, and which documents were left out."""
 
     duplicates: list[dict[str, Any]] = field(default_factory=list)
 
     @staticmethod
-    def path(job: Job, number: int) -> Path:
+    def path(job: ClusterJob, number: int) -> Path:
         """The path of the record of a shard."""
         return job.records / f"{folder_of(number)}.json"
 
@@ -146,7 +146,7 @@ def _size(source: Source) -> int:
     return len(source.content) if isinstance(source.content, bytes) else -1
 
 
-def index_batch(job: Job, number: int, digest: str, batch: Task) -> BatchRecord:
+def index_batch(job: ClusterJob, number: int, digest: str, batch: Task) -> BatchRecord:
     """Read and index a batch; returns its record, which is saved."""
     job.check_visible()
     record = BatchRecord(digest)
@@ -177,7 +177,7 @@ def _check_readable(source: Source) -> None:
 class _BatchWriter:
     """Divides documents among shards, and writes a segment for each."""
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: ClusterJob, number: int) -> None:
         self._job = job
         self._prefix = f"segment-{job.base.generation + 1:08d}-{job.stamp}-b{number:06d}-{secrets.token_hex(4)}"
         self._analyzer = Analyzer.from_settings(job.base.analysis)
@@ -211,7 +211,7 @@ class _BatchWriter:
         self._memory.clear()
 
 
-def finish_shard(job: Job, number: int, segments: Sequence[tuple[int, dict[str, Any]]]) -> ShardState:
+def finish_shard(job: ClusterJob, number: int, segments: Sequence[tuple[int, dict[str, Any]]]) -> ShardState:
     """Add the segments of all batches to a shard, and merge some if there are too many.
 
     Each segment has the number of its batch, which says which of several documents with one id is the first.
@@ -231,7 +231,7 @@ def finish_shard(job: Job, number: int, segments: Sequence[tuple[int, dict[str, 
         return _state(writer, tuple(Duplicate(**one) for one in record.duplicates))
 
 
-def _adopt(writer: IndexWriter, job: Job, segments: Sequence[tuple[int, dict[str, Any]]]) -> list[Duplicate]:
+def _adopt(writer: IndexWriter, job: ClusterJob, segments: Sequence[tuple[int, dict[str, Any]]]) -> list[Duplicate]:
     """Add segments as one change; returns the documents that are left out."""
     duplicates: list[Duplicate] = []
     written = [WrittenSegment(entry, np.full(entry["documents"], batch, np.int64)) for batch, entry in segments]
@@ -253,7 +253,7 @@ def _allow_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def compact_shard(job: Job, number: int) -> ShardState:
+def compact_shard(job: ClusterJob, number: int) -> ShardState:
     """Merge the segments of a shard."""
     job.check_visible()
     with open_shard(job.folder, job.base, number, memory=job.memory, wait=_WAIT) as writer:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from perikope.build.indexing import BuildOptions
 from perikope.build.workers import Task, error_of, tasks
-from perikope.cluster.batches import BatchRecord, Job, ShardRecord, ShardState, compact_shard, digest_of, finish_shard, index_batch
+from perikope.cluster.batches import BatchRecord, ClusterJob, ShardRecord, ShardState, compact_shard, digest_of, finish_shard, index_batch
 from perikope.cluster.building import (
     ClusterReport,
     analyzer_for,
@@ -95,7 +95,7 @@ class SpreadBuilding:
         place = Path(folder).absolute()
         with take_lock(place, wait):
             base = load_cluster(place)
-            job = Job(place, base, _begin(place, base, {"change": "compact"}), memory=memory)
+            job = ClusterJob(place, base, _begin(place, base, {"change": "compact"}), memory=memory)
             calls = [(number, folder_of(number), (job, number)) for number in range(len(base.shards))]
             return _publish(job, _run_on_shards(self._workers, compact_shard, calls, memory), ClusterReport())
 
@@ -109,7 +109,7 @@ def _add(
     with take_lock(folder, options.wait):
         is_new = base is not None
         base = base or load_cluster(folder)
-        job = Job(
+        job = ClusterJob(
             folder, base, _begin(folder, base, asked), options.segment, tuple(options.languages), options.replace,
             options.duplicates == DEFAULT_DUPLICATES, options.memory,
         )  # fmt: skip
@@ -124,7 +124,7 @@ def _add(
 
 
 def _index_batches(
-    workers: Workers, job: Job, paths: Sequence[str], options: BuildOptions, report: ClusterReport, batch: int
+    workers: Workers, job: ClusterJob, paths: Sequence[str], options: BuildOptions, report: ClusterReport, batch: int
 ) -> dict[int, BatchRecord]:
     """Let workers index all batches that have no record yet; returns the records by the number of the batch.
 
@@ -181,7 +181,7 @@ def _run_on_shards(workers: Workers, function: Callable[..., ShardState], calls:
     return [found[number] for number in range(len(calls))]
 
 
-def _publish(job: Job, states: Sequence[ShardState], report: ClusterReport) -> ClusterReport:
+def _publish(job: ClusterJob, states: Sequence[ShardState], report: ClusterReport) -> ClusterReport:
     """Replace the manifest of the cluster, and remove what is no longer needed."""
     manifest = joined([state.manifest for state in states], job.base.generation + 1)
     if (manifest.segments, manifest.shards) != (job.base.segments, job.base.shards) or not job.base.generation:

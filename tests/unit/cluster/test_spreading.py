@@ -119,7 +119,7 @@ def test_a_task_with_little_memory_writes_more_segments(files, tmp_path, monkeyp
 
 
 STEPS = {
-    "segment": (SegmentBuilder, "write"), "record": (batches._Record, "save"), "commit": (IndexWriter, "commit"),
+    "segment": (SegmentBuilder, "write"), "record": (batches.TaskRecord, "save"), "commit": (IndexWriter, "commit"),
     "published shard": (manifests, "replace"), "merge": (IndexWriter, "_merge"),
 }  # fmt: skip
 
