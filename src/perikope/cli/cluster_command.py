@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,6 +15,7 @@ from perikope.cli.run_command import command as run_command
 from perikope.cli.search_command import command as search_command
 from perikope.cli.serve_command import named_location, read_settings, server_settings
 from perikope.cli.serve_command import serve as serve_indexes
+from perikope.cli.spreading import on_ray_module
 from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
@@ -232,7 +232,7 @@ def start(cluster: str, replicas: int, address: str, name: str) -> int:
     Example:
       perikope cluster start /shared/cluster --replicas 2 --address 127.0.0.1:6379
     """
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     started = on_ray.start(cluster, replicas=replicas, name=name)
     shards = len(started.snapshot.manifest.shards)
@@ -278,7 +278,7 @@ def _run_on(original: click.Command, address: str, name: str, given: dict[str, A
     """Run a command that searches an index on a started cluster."""
     from perikope.cli.opening import opened_as
 
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     assert original.callback is not None
     with opened_as(given["index"], on_ray.find(given["index"], name=name, **how)):
@@ -323,7 +323,7 @@ def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, ope
     from perikope.cluster.storage import load_from
 
     settings = read_settings({**given, "commands": False})
-    _on_ray()  # a missing package is reported now
+    on_ray_module()  # a missing package is reported now
     from perikope.cluster.serving import ClusterOpener, copy_manifest
     from perikope.server.served import PreparedIndex, ServedIndexes
 
@@ -354,7 +354,7 @@ def stop(address: str, name: str) -> int:
     Example:
       perikope cluster stop --address 127.0.0.1:6379
     """
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     click.echo(f"{count(on_ray.stop(name), 'actor')} ended")
     return 0
@@ -374,22 +374,11 @@ def _building(address: str | None) -> Any:
 
     if address is None:
         return building
-    _on_ray().join_ray(address)
+    on_ray_module().join_ray(address)
     from perikope.cluster.ray_workers import RayWorkers
     from perikope.cluster.spreading import SpreadBuilding
 
     return SpreadBuilding(RayWorkers())
-
-
-def _on_ray() -> ModuleType:
-    """The module that speaks to Ray."""
-    from perikope.core.errors import MissingExtra
-
-    try:
-        from perikope.cluster import on_ray
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "ray", "cluster") from None
-    return on_ray
 
 
 def _show(folder: str, change: Callable[[], ClusterReport]) -> int:

@@ -50,7 +50,7 @@ class Workers(Protocol):
     def run(self, function: Callable[..., Any], calls: Iterable[Call], memory: int) -> Iterator[tuple[int, Any]]:
         """Yield the numbers of calls with their results, as they end. A call is taken when there is a process for it.
 
-        A call whose process dies is repeated elsewhere. Each process may need `memory` bytes.
+        A call whose process dies is repeated elsewhere. Each process may need `memory` bytes; 0 is not known.
         """
         ...
 

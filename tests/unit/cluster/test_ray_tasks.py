@@ -1,4 +1,4 @@
-"""Clusters that tasks of Ray build, on two simulated nodes, while workers and the driver die; `make test-cluster`."""
+"""Builds, experiments and tuning by tasks of Ray, on two simulated nodes, while processes die; `make test-cluster`."""
 
 import json
 import os
@@ -18,10 +18,14 @@ if why_not_started():
     pytest.skip(why_not_started(), allow_module_level=True)
 pytest.importorskip("ray", reason="clusters on Ray are not tested: ray is not installed (pip install 'perikope[cluster]')")
 
+from functools import partial
+
 from click.testing import CliRunner
 
 from perikope.build.indexing import BuildOptions, build
 from perikope.cli.cluster_command import command
+from perikope.cli.experiment_command import command as experiment_command
+from perikope.cli.tune_command import command as tune_command
 from perikope.cluster.ray_workers import RayWorkers
 from perikope.cluster.spreading import SpreadBuilding
 from perikope.cluster.writer import RECORDS
@@ -142,6 +146,56 @@ def test_the_commands_build_append_and_compact_on_ray(ray_nodes, files, tmp_path
     assert runs(folder) == runs(tmp_path / "index")
     with pytest.raises(UsageError, match="lower --memory"):
         SpreadBuilding(RayWorkers()).compact(folder, memory=1 << 50)
+
+
+EXPERIMENT = """
+title = "trial"
+measures = ["nDCG@10", "MAP(D)"]
+[collection]
+index = "index"
+[topics]
+file = "topics.tsv"
+judgements = "qrels.txt"
+[training]
+folds = 2
+[[systems]]
+name = "tuned"
+model = "qsf_v(alpha)"
+tune = true
+[[systems]]
+name = "default"
+model = "coverage"
+"""
+
+
+def test_experiments_and_tuning_on_ray_have_the_values_of_this_machine(ray_nodes, tmp_path, monkeypatch):
+    (tmp_path / "documents.jsonl").write_text(lines(0, 60))
+    build(str(tmp_path / "index"), [str(tmp_path / "documents.jsonl")])
+    words = ["rotor seal", "pump", "magnet of the shaft", "seal pump", "shaft", "rotor"]
+    (tmp_path / "topics.tsv").write_text("".join(f"{number}\t{text}\n" for number, text in enumerate(words)))
+    judged = [f"{number} 0 d{document}#@{1 + number % 2} 1\n" for number in range(6) for document in range(1 + number, 60, 5)]
+    (tmp_path / "qrels.txt").write_text("".join(judged))
+    (tmp_path / "trial.toml").write_text(EXPERIMENT)
+    monkeypatch.chdir(tmp_path)
+    original, done = RayWorkers.run, []
+    monkeypatch.setattr(
+        RayWorkers, "run", lambda self, function, calls, memory: (done.append(1), original(self, function, calls, memory))[1]
+    )
+    run = partial(CliRunner().invoke, catch_exceptions=False, standalone_mode=False)
+    on_ray = ["--address", ray_nodes.address]
+    for out, given in (("here", ["--workers", "1"]), ("there", on_ray)):
+        assert run(experiment_command, ["trial.toml", "--out", out, *given]).return_value == 0
+        assert bool(done) == (given is on_ray)
+    runs_here = {path.name: path.read_bytes() for path in Path("here/runs").iterdir()}
+    assert runs_here == {path.name: path.read_bytes() for path in Path("there/runs").iterdir()}
+    assert len(runs_here) == 2
+    values = [json.loads(Path(out, "experiment.json").read_text())["sweeps"] for out in ("here", "there")]
+    assert values[0] == values[1]
+    tune = ["index", "topics.tsv", "qrels.txt", "--model", "qsf_v(alpha)", "--folds", "2", "--json"]
+    here, there = (run(tune_command, [*tune, *given]).stdout for given in (["--workers", "1"], on_ray))
+    assert json.loads(here) == json.loads(there)
+    with pytest.raises(UsageError, match="--workers is for this machine"):
+        run(tune_command, [*tune, *on_ray, "--workers", "2"])
 
 
 def die():
