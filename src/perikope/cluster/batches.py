@@ -18,6 +18,7 @@ import hashlib
 import json
 import secrets
 import socket
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -33,6 +34,7 @@ from perikope.core.checked_json import has_right_checksum, parse_object, with_ch
 from perikope.core.errors import UnreadableFile, UsageError
 from perikope.document.tree import Document
 from perikope.formats import Source, documents
+from perikope.index import manifest as manifests
 from perikope.index.commit import IndexWriter, WrittenSegment
 from perikope.index.duplicates import DEFAULT_REPLACE, Duplicate
 from perikope.index.manifest import Manifest
@@ -118,6 +120,8 @@ class BatchRecord(TaskRecord):
 class ShardRecord(TaskRecord):
     """That a shard has its segments of all batches, and which documents were left out."""
 
+    generation: int = 0
+    """The generation of the shard that has these segments first."""
     duplicates: list[dict[str, Any]] = field(default_factory=list)
 
     @staticmethod
@@ -222,9 +226,10 @@ def finish_shard(job: ClusterJob, number: int, segments: Sequence[tuple[int, dic
     record = ShardRecord.load(path)
     if record is None:
         with open_shard(job.folder, job.base, number, memory=job.memory, kept=_names(segments), wait=_WAIT) as writer:
-            record = ShardRecord([asdict(one) for one in _adopt(writer, job, segments)])
-            writer.commit(merges=False)
+            duplicates = [asdict(one) for one in _adopt(writer, job, segments)]
+            record = ShardRecord(writer.commit(merges=False).manifest.generation, duplicates)
             record.save(path)
+    _wait_until_seen(job.folder / folder_of(number), record.generation)
     kept = files_of(of_shard(job.base, number))
     with IndexWriter(job.folder / folder_of(number), memory=job.memory, kept=kept, wait=_WAIT) as writer:
         writer.tidy()
@@ -238,6 +243,18 @@ def _adopt(writer: IndexWriter, job: ClusterJob, segments: Sequence[tuple[int, d
     if written:
         writer.adopt(written, replace=job.replace, on_duplicate=duplicates.append if job.leaves_out else None)
     return duplicates
+
+
+def _wait_until_seen(shard: Path, generation: int) -> None:
+    """Wait until this machine sees a generation of a shard, which another one may just have written.
+
+    A network file system may show an older manifest for some seconds. A writer that believed it would remove files.
+    """
+    ends = time.monotonic() + _WAIT
+    while manifests.load(shard).generation < generation:
+        if time.monotonic() > ends:
+            raise UsageError(f"{socket.gethostname()} sees an old state of {shard}: its file system does not show changes of other nodes")
+        time.sleep(0.2)
 
 
 def _names(segments: Sequence[tuple[int, dict[str, Any]]]) -> frozenset[str]:

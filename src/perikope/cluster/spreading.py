@@ -26,13 +26,13 @@ from perikope.cluster.building import (
     kept_options,
     sources_for,
 )  # fmt: skip
-from perikope.cluster.writer import JOURNAL, RECORDS, create_shards, discard_unfinished, empty_cluster, load_cluster
+from perikope.cluster.writer import JOURNAL, RECORDS, create_shards, discard_unfinished, empty_cluster, load_cluster, remove_unnamed
 from perikope.core import files
 from perikope.core.checked_json import has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import InputError, UsageError
 from perikope.core.locks import take_lock
 from perikope.index import manifest as manifests
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
+from perikope.index.commit import DEFAULT_MEMORY
 from perikope.index.duplicates import DEFAULT_DUPLICATES, check_duplicates
 from perikope.index.manifest import Manifest
 from perikope.index.shards import folder_of, joined
@@ -187,8 +187,7 @@ def _publish(job: ClusterJob, states: Sequence[ShardState], report: ClusterRepor
     if (manifest.segments, manifest.shards) != (job.base.segments, job.base.shards) or not job.base.generation:
         manifests.replace(job.folder, manifest)
     discard_unfinished(job.folder)
-    for number in range(len(states)):
-        IndexWriter(job.folder / folder_of(number), kept=frozenset()).close()  # removes files that are no longer named
+    remove_unnamed(job.folder, manifest)
     report.shards = len(states)
     report.documents, report.passages = sum(state.documents for state in states), sum(state.passages for state in states)
     report.duplicates += [duplicate for state in states for duplicate in state.duplicates]

@@ -64,6 +64,16 @@ def discard_unfinished(folder: Path) -> None:
         files.remove_any_unless_held(folder / RECORDS)
 
 
+def remove_unnamed(folder: Path, published: Manifest) -> None:
+    """Remove files of shards that the published manifest does not name. The lock of the cluster must be held."""
+    named = files_of(published)
+    for number in range(len(published.shards)):
+        for path in (folder / folder_of(number)).iterdir():
+            is_unnamed = path.match("segment-*.columns") and f"{folder_of(number)}/{path.name}" not in named
+            if is_unnamed or files.is_temporary(path.name):
+                files.remove_any_unless_held(path)
+
+
 def open_shard(
     folder: Path, state: Manifest, number: int, *, memory: int, kept: frozenset[str] = frozenset(), wait: float = 0.0
 ) -> IndexWriter:

@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -126,7 +127,7 @@ STEPS = {
 
 def killing(monkeypatch, step, at, after, all_later=False):
     """Let a step fail when it is done for the n-th time, before or after its work; -1 is the record of a shard."""
-    owner, name = STEPS[step]
+    owner, name = STEPS.get(step, (step, "save"))
     if at < 0:
         owner, at = batches.ShardRecord, 1
     original, made = getattr(owner, name), [0]
@@ -353,6 +354,21 @@ def test_a_build_without_documents_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match="no file in this folder"):
         spread().build_cluster(str(tmp_path / "cluster"), [str(folder)], 2)
     assert not (tmp_path / "cluster").exists()
+
+
+def test_a_machine_that_sees_an_old_manifest_removes_nothing(files, tmp_path, monkeypatch, expected):
+    folder = tmp_path / "cluster"
+    stopped(folder, files, monkeypatch, batches.ShardRecord, 3)
+    before = {path: path.stat().st_size for path in folder.glob("shard-*/segment*")}
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "_WAIT", 0.0)
+        patch.setattr(manifests, "load", lambda folder, original=manifests.load: replace(original(folder), generation=0))
+        with pytest.raises(UsageError, match="sees an old state of"):
+            spread().build_cluster(str(folder), [str(files)], SHARDS, batch=BATCH)
+    assert {path: path.stat().st_size for path in folder.glob("shard-*/segment*")} == before
+    spread().build_cluster(str(folder), [str(files)], SHARDS, batch=BATCH)
+    assert runs(folder) == expected
+    assert_only_named_files(folder)
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", json.dumps({"asked": {}, "checksum": 1})])
