@@ -7,7 +7,7 @@ import time
 import pytest
 
 # Before Ray is imported, since it reads its settings then: otherwise it replaces loopback addresses, and hangs.
-from tests.support.nodes import nodes, why_not_started
+from tests.support.nodes import why_not_started
 
 if why_not_started():
     pytest.skip(why_not_started(), allow_module_level=True)
@@ -28,12 +28,6 @@ SHARDS, KILLS = 2, 10
 PATIENCE = 300.0
 """Deadline of a question in seconds. On a busy machine, a replica starts in more than the default."""
 SEARCHES = [{}, {"model": "bm25"}, {"expand": "bo1"}, {"browse_expand": "rm3"}, {"elements": True}, {"documents": "all", "model": "bm25"}]
-
-
-@pytest.fixture(scope="module")
-def ray_nodes():
-    with nodes(1) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +84,7 @@ def test_a_program_connects_by_the_address_of_ray(cluster, ray_nodes, folder):
         perikope.connect("ray://localhost:1")
     with pytest.raises(UsageError, match="takes no token"):
         perikope.connect(address, token="secret")
-    partial = perikope.connect(address, "tests", timeout=10.0, partial=True)
+    partial = perikope.connect(address, "tests", timeout=5.0, partial=True)
     assert partial.search("rotor seal").complete
     for replica in range(2):
         ray.kill(ray.get_actor(replica_name("tests", 1, replica), namespace=on_ray.NAMESPACE), no_restart=True)

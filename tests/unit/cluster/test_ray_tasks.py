@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 # Before Ray is imported, since it reads its settings then.
-from tests.support.nodes import nodes, why_not_started
+from tests.support.nodes import why_not_started
 
 if why_not_started():
     pytest.skip(why_not_started(), allow_module_level=True)
@@ -46,10 +46,11 @@ SpreadBuilding(RayWorkers()).build_cluster(sys.argv[3], [sys.argv[2]], {SHARDS},
 """
 
 
-@pytest.fixture(scope="module")
-def ray_nodes():
-    with nodes(2) as started:
-        yield started
+@pytest.fixture(scope="module", autouse=True)
+def another_node(ray_nodes):
+    ray_nodes.add()
+    yield
+    ray_nodes.kill()
 
 
 @pytest.fixture(scope="module")
