@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 ORDER = [
     "core", "kernels", "text", "document", "patents", "formats", "index", "build", "query", "fetch", "browse", "search",
     "evaluation.io", "evaluation.measures", "evaluation", "evaluation.selfmade", "evaluation.learning", "evaluation.tuning",
-    "evaluation.adapting", "evaluation.experiment", "neural", "service", "page", "server", "client", "cluster", "adapters", "cli",
+    "evaluation.adapting", "evaluation.experiment", "neural", "service", "page", "server", "cluster", "client", "adapters", "cli",
 ]  # fmt: skip
 """The folders in the order of imports. A folder inside another may have its own entry, which then counts."""
 

@@ -67,23 +67,23 @@ class WorkersOutput:
     skipped: list[UnreadableFile] = field(default_factory=list)
 
 
-def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None]) -> Iterator[Task]:
-    """Divide sources into tasks of about `TASK_BYTES`.
+def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None], size: int = TASK_BYTES) -> Iterator[Task]:
+    """Divide sources into tasks of about `size` bytes.
 
     Large files are cut into pieces, and small files are put together.
 
     A file that cannot be read is passed to `on_problem`, or raises its error if the user named the file.
     """
     batch: Task = []
-    size = 0
+    collected = 0
     for source in sources:
         try:
-            for piece in _pieces(source):
+            for piece in _pieces(source, size):
                 batch.append(piece)
-                size += size_of(piece)
-                if size >= TASK_BYTES:
+                collected += size_of(piece)
+                if collected >= size:
                     yield batch
-                    batch, size = [], 0
+                    batch, collected = [], 0
         except UnreadableFile as problem:
             if source.named:
                 raise
@@ -92,15 +92,15 @@ def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None
         yield batch
 
 
-def _pieces(source: Source) -> Iterator[Source]:
+def _pieces(source: Source, size: int) -> Iterator[Source]:
     """Convert a source into a form that can be sent to a worker.
 
-    A large source is cut into pieces if its format allows it.
+    A source of more than `size` bytes is cut into pieces if its format allows it.
     """
     split = format_named(source.format).split
-    if split is None or (source.portable and size_of(source) < TASK_BYTES):
+    if split is None or (source.portable and size_of(source) < size):
         return iter((source.carried(),))
-    return split(source, TASK_BYTES)
+    return split(source, size)
 
 
 PACKED = (".gz", ".zip", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
@@ -213,7 +213,7 @@ def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_d
         for number, task in enumerate(work):
             if not any(feeder.offer(number, task) for feeder in feeders):
                 added, skipped = local_worker.take(number, task)
-                outcome.skipped += map(_error_of, skipped)
+                outcome.skipped += map(error_of, skipped)
                 on_documents(added, task)
             _report(feeders, outcome, on_documents)
         for feeder in feeders:
@@ -234,7 +234,8 @@ def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_d
                 process.join()
 
 
-def _error_of(problem: Problem) -> UnreadableFile:
+def error_of(problem: Problem) -> UnreadableFile:
+    """The error that a worker has sent."""
     path, line, reason = problem
     return UnreadableFile(reason, path=path, line=line)
 
@@ -244,7 +245,7 @@ def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Ca
     for feeder in feeders:
         while feeder.done:
             added, skipped, task = feeder.done.popleft()
-            outcome.skipped += map(_error_of, skipped)
+            outcome.skipped += map(error_of, skipped)
             on_documents(added, task)
         if feeder.error is not None:
             raise feeder.error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,6 +15,7 @@ from perikope.cli.run_command import command as run_command
 from perikope.cli.search_command import command as search_command
 from perikope.cli.serve_command import named_location, read_settings, server_settings
 from perikope.cli.serve_command import serve as serve_indexes
+from perikope.cli.spreading import on_ray_module
 from perikope.cluster.missing import DEADLINE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
 
@@ -54,6 +54,14 @@ partial_option = click.option(
 )
 shards_option = click.option(
     "--shards", required=True, type=click.IntRange(1, 1000), metavar="N", help="Number of shards; it cannot be changed later."
+)
+
+
+spread_option = click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Do the work on the Ray cluster at this address, as host:port; auto finds the local one. All nodes must see the same files under "
+    "the same paths, and --memory is for one task.  [default: this machine only]",
 )
 
 
@@ -102,25 +110,27 @@ def command() -> None:
 @click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
 @size_option
 @wait_option
-def build(paths: tuple[str, ...], folder: str, shards: int, **options: Any) -> int:
+@spread_option
+def build(paths: tuple[str, ...], folder: str, shards: int, address: str | None, **options: Any) -> int:
     """Make a cluster from files, folders and archives.
 
-    If the command is stopped, repeat it: it continues where it was.
+    If the command is stopped, repeat it: it continues where it was. With --address, files are read and indexed on all
+    machines of a Ray cluster.
 
     \b
-    Example:
+    Examples:
       perikope cluster build docs/ --to cluster --shards 4
+      perikope cluster build /shared/docs --to /shared/cluster --shards 4 --address 127.0.0.1:6379
     """
     from perikope.build.indexing import BuildOptions
-    from perikope.cluster.building import build_cluster
 
-    made = BuildOptions(**options)
+    building, made = _building(address), BuildOptions(**options)
     return _show(
         folder,
         lambda: _built(
             folder,
             {"paths": paths, "shards": shards, "options": asdict(made)},
-            lambda place: build_cluster(place, paths, shards, made),
+            lambda place: building.build_cluster(place, paths, shards, made),
             made.wait,
         ),
     )
@@ -156,7 +166,8 @@ def from_index(index: str, folder: str, shards: int, memory: int) -> int:
 @reading_options
 @size_option
 @wait_option
-def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
+@spread_option
+def append(cluster: str, paths: tuple[str, ...], address: str | None, **options: Any) -> int:
     """Add files, folders and archives to a cluster, in one commit.
 
     \b
@@ -164,11 +175,10 @@ def append(cluster: str, paths: tuple[str, ...], **options: Any) -> int:
       perikope cluster append cluster more.jsonl.gz
     """
     from perikope.build.indexing import BuildOptions
-    from perikope.cluster.building import append
     from perikope.cluster.storage import changed
 
-    made = BuildOptions(append=not options["replace"], **options)
-    return _show(cluster, lambda: changed(cluster, lambda place: append(place, paths, made), wait=made.wait))
+    building, made = _building(address), BuildOptions(append=not options["replace"], **options)
+    return _show(cluster, lambda: changed(cluster, lambda place: building.append(place, paths, made), wait=made.wait))
 
 
 @command.command(name="delete")
@@ -192,17 +202,18 @@ def delete(cluster: str, ids: tuple[str, ...], wait: float) -> int:
 @click.argument("cluster", metavar="INDEX")
 @size_option
 @wait_option
-def compact(cluster: str, memory: int, wait: float) -> int:
+@spread_option
+def compact(cluster: str, memory: int, wait: float, address: str | None) -> int:
     """Merge the segments of each shard, and remove deleted documents from the disk.
 
     \b
     Example:
       perikope cluster compact cluster
     """
-    from perikope.cluster.building import compact
     from perikope.cluster.storage import changed
 
-    return _show(cluster, lambda: changed(cluster, lambda place: compact(place, memory=memory, wait=wait), wait=wait))
+    building = _building(address)
+    return _show(cluster, lambda: changed(cluster, lambda place: building.compact(place, memory=memory, wait=wait), wait=wait))
 
 
 @command.command(name="start")
@@ -221,7 +232,7 @@ def start(cluster: str, replicas: int, address: str, name: str) -> int:
     Example:
       perikope cluster start /shared/cluster --replicas 2 --address 127.0.0.1:6379
     """
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     started = on_ray.start(cluster, replicas=replicas, name=name)
     shards = len(started.snapshot.manifest.shards)
@@ -267,7 +278,7 @@ def _run_on(original: click.Command, address: str, name: str, given: dict[str, A
     """Run a command that searches an index on a started cluster."""
     from perikope.cli.opening import opened_as
 
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     assert original.callback is not None
     with opened_as(given["index"], on_ray.find(given["index"], name=name, **how)):
@@ -312,7 +323,7 @@ def serve(clusters: tuple[str, ...], address: str, name: str, partial: bool, ope
     from perikope.cluster.storage import load_from
 
     settings = read_settings({**given, "commands": False})
-    _on_ray()  # a missing package is reported now
+    on_ray_module()  # a missing package is reported now
     from perikope.cluster.serving import ClusterOpener, copy_manifest
     from perikope.server.served import PreparedIndex, ServedIndexes
 
@@ -343,7 +354,7 @@ def stop(address: str, name: str) -> int:
     Example:
       perikope cluster stop --address 127.0.0.1:6379
     """
-    on_ray = _on_ray()
+    on_ray = on_ray_module()
     on_ray.join_ray(address)
     click.echo(f"{count(on_ray.stop(name), 'actor')} ended")
     return 0
@@ -357,15 +368,17 @@ def _built(place: str, asked: dict[str, Any], make: Callable[[str], ClusterRepor
     return StoredCluster(place).build(make, asked, wait=wait) if is_url(place) else make(place)
 
 
-def _on_ray() -> ModuleType:
-    """The module that speaks to Ray."""
-    from perikope.core.errors import MissingExtra
+def _building(address: str | None) -> Any:
+    """What builds and changes clusters: on this machine, or with the tasks of the Ray cluster at an address."""
+    from perikope.cluster import building
 
-    try:
-        from perikope.cluster import on_ray
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "ray", "cluster") from None
-    return on_ray
+    if address is None:
+        return building
+    on_ray_module().join_ray(address)
+    from perikope.cluster.ray_workers import RayWorkers
+    from perikope.cluster.spreading import SpreadBuilding
+
+    return SpreadBuilding(RayWorkers())
 
 
 def _show(folder: str, change: Callable[[], ClusterReport]) -> int:

@@ -12,6 +12,7 @@ import click
 
 from perikope.cli.options import GroupedCommand
 from perikope.cli.output import count, printable
+from perikope.cli.spreading import machines_option, spread_over
 
 if TYPE_CHECKING:
     from perikope.evaluation.experiment.outcome import Sweep
@@ -26,7 +27,7 @@ _GROUPS = {
     "Data in place of those of the file": (
         "index", "documents", "topics", "judgements", "training_topics", "training_judgements", "translate", "encoder",
     ),
-    "Running": ("out", "resume", "workers", "device", "only_prepare"),
+    "Running": ("out", "resume", "workers", "address", "device", "only_prepare"),
     "Protocols": ("show", "list_protocols"),
 }  # fmt: skip
 
@@ -66,6 +67,7 @@ _GROUPS = {
 @click.option(
     "--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes, at most four per core.  [default: one per core]"
 )
+@machines_option
 @click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda.  [default: cuda if there is a GPU]")
 @click.option(
     "--encoder",
@@ -87,6 +89,7 @@ def command(
     out: str,
     resume: bool,
     workers: int,
+    address: str | None,
     device: str,
     encoder: str,
     only_prepare: bool,
@@ -130,6 +133,8 @@ def command(
     if file not in protocol_names() and Path(file).is_dir():
         if options.options:
             raise UsageError(f"leave out {', '.join(options.options)}: a prepared folder already has its collections and topics")
+        if address:
+            raise UsageError("--address is for topics; the jobs of a prepared folder run on this machine, so leave it out")
         folder = Path(out or file)
         done = finish_experiment(
             Path(file), folder, fresh=not resume, workers=workers or None, device=device, encoder=encoder, on_step=_say
@@ -139,9 +144,12 @@ def command(
         if device and not plan.kind:
             raise UsageError("--device applies to neural rankers only, and this experiment has none; leave --device out")
         folder = Path(out) if out else Path(file).with_suffix("")
-        if only_prepare:
-            return _prepare(plan, folder, fresh=not resume, workers=workers or None)
-        done = run_experiment(plan, folder, fresh=not resume, workers=workers or None, device=device, on_progress=_progress(), on_step=_say)
+        with spread_over(address, workers):
+            if only_prepare:
+                return _prepare(plan, folder, fresh=not resume, workers=workers or None)
+            done = run_experiment(
+                plan, folder, fresh=not resume, workers=workers or None, device=device, on_progress=_progress(), on_step=_say
+            )
     _show_sweeps(done.outcome.sweeps, done.outcome.measures)
     click.echo(f"written to {folder} in {time.perf_counter() - started:.1f} s")
     _show_details(done)

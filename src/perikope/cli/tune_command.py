@@ -13,6 +13,7 @@ import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
 from perikope.cli.output import count, show_problems, show_warning
+from perikope.cli.spreading import machines_option, spread_over
 from perikope.search.options import LEXICAL, OPTIONS, RECIPE
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class _Tuned:
 
 
 _GROUPS = {
-    "Tuning": ("measure", "model", "method", "trials", "seed", "folds", "sweep", "workers"),
+    "Tuning": ("measure", "model", "method", "trials", "seed", "folds", "sweep", "workers", "address"),
     "Topics": ("topic_format", "topic_field", "topic_language"),
     "Output": ("save", "plot", "show", "as_json"),
 }
@@ -94,6 +95,7 @@ _GROUPS = {
 @click.option(
     "--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes, at most four per core.  [default: one per core]"
 )
+@machines_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(
@@ -126,7 +128,8 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
     space = read_space(options["model"] or search.options.model, True, keep_given=typed, **how)
     sweep: list[Any] = [*_numbers(options["sweep"])] or [search.options.documents]
     _check_files(options, len(space.settings) * len(sweep))
-    tuned, problems = _tune(index, topics, qrels, search, space, sweep, options)
+    with spread_over(options["address"], options["workers"]):
+        tuned, problems = _tune(index, topics, qrels, search, space, sweep, options)
     if options["save"]:
         _save(Path(options["save"]), tuned, search, Path(topics).name)
     _note_idle(tuned.outcome, options["measure"])

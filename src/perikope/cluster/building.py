@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perikope.build.indexing import BuildOptions, read_documents, stopwords_of
-from perikope.cluster.writer import ClusterWriter, create_shards, empty_cluster, load_cluster
+from perikope.cluster.writer import JOURNAL, ClusterWriter, create_shards, empty_cluster, load_cluster
 from perikope.core import files
 from perikope.core.checked_json import has_right_checksum, parse_object, with_checksum
 from perikope.core.errors import InputError, UnreadableFile, UsageError
@@ -33,8 +33,6 @@ from perikope.index.saved_tables import FOLDER as TABLES
 from perikope.index.stored import stored_document
 from perikope.text.analysis import Analyzer
 
-JOURNAL = "building.json"
-"""The file in the folder of a cluster that says how far an unfinished build came."""
 BATCH = 1 << 28
 """A build commits its shards after about this many characters of text."""
 
@@ -65,11 +63,12 @@ def build_cluster(
     """Make a cluster from files and folders, or continue a stopped build. `batch` is a number of characters."""
     options = options or BuildOptions()
     check_duplicates(options.duplicates)
-    asked = {"paths": [str(Path(path).absolute()) for path in paths], "shards": shards, "options": _kept_options(options)}
-    analyzer = Analyzer(options.stemmer or "snowball", stopwords_of(options.stopwords or "default"))  # type: ignore[arg-type]
+    asked = {"paths": [str(Path(path).absolute()) for path in paths], "shards": shards, "options": kept_options(options)}
     report = ClusterReport()
-    read = read_documents(_sources(paths, options, options.language or "en", report), options, report.skipped, lambda documents, size: None)
-    return _build(Path(folder), read, shards, analyzer, options.language or "en", asked, options, report, batch)
+    read = read_documents(
+        sources_for(paths, options, options.language or "en", report), options, report.skipped, lambda documents, size: None
+    )
+    return _build(Path(folder), read, shards, analyzer_for(options), options.language or "en", asked, options, report, batch)
 
 
 def cluster_from(index: str, folder: str, shards: int, *, memory: int = DEFAULT_MEMORY, batch: int = BATCH) -> ClusterReport:
@@ -91,8 +90,8 @@ def append(folder: str, paths: Sequence[str], options: BuildOptions | None = Non
     check_duplicates(options.duplicates)
     report = ClusterReport()
     with ClusterWriter(Path(folder), memory=options.memory, wait=options.wait) as writer:
-        sources = _sources(paths, options, options.language or writer.state.language, report)
-        with writer.adding(replace=options.replace, on_duplicate=_on_duplicate(options, report)) as take:
+        sources = sources_for(paths, options, options.language or writer.state.language, report)
+        with writer.adding(replace=options.replace, on_duplicate=on_duplicate_of(options, report)) as take:
             for document in read_documents(sources, options, report.skipped, lambda documents, size: None):
                 take(document)
         writer.commit()
@@ -119,14 +118,10 @@ def _build(
     options: BuildOptions, report: ClusterReport, batch: int,
 ) -> ClusterReport:  # fmt: skip
     """Build or continue a cluster of these documents; `asked` identifies the build."""
-    if (folder / manifests.FILE).exists():
-        shown = len(load_cluster(folder).shards)
-        raise UsageError(
-            f"{folder} is already a cluster of {shown} shards: add to it with `perikope cluster append`, or choose another folder"
-        )
+    check_unpublished(folder)
     progress = _Progress.load(folder, asked)
     if progress is None:
-        _check_free(folder)
+        check_free(folder)
         progress = _Progress(asked, empty_cluster(shards, analyzer, language))
         files.make_folder(folder)
         progress.save(folder, progress.state)
@@ -150,7 +145,7 @@ def _fill(
         remaining = iter(documents)
         progress.check(islice(remaining, progress.documents))
         for some in _batches(remaining, batch):
-            with writer.adding(on_duplicate=_on_duplicate(options, report)) as take:
+            with writer.adding(on_duplicate=on_duplicate_of(options, report)) as take:
                 for document in some:
                     take(document)
                     progress.count(document)
@@ -224,17 +219,24 @@ def _batches(documents: Iterator[Document], characters: int) -> Iterator[Iterato
         yield batch(first)
 
 
-def _sources(paths: Sequence[str], options: BuildOptions, language: str, report: ClusterReport) -> Iterator[Source]:
+def analyzer_for(options: BuildOptions) -> Analyzer:
+    """The text analysis of a new cluster."""
+    return Analyzer(options.stemmer or "snowball", stopwords_of(options.stopwords or "default"))  # type: ignore[arg-type]
+
+
+def sources_for(paths: Sequence[str], options: BuildOptions, language: str, report: ClusterReport) -> Iterator[Source]:
+    """Yield the files to read. Those that cannot be read are added to the report."""
     entries = find_files(list(paths), format=options.format, on_problem=report.skipped.append)
     limits = FileLimits(options.file_seconds, options.file_memory)
     return sources_of(entries, format=options.format, language=language, on_problem=report.skipped.append, limits=limits)
 
 
-def _on_duplicate(options: BuildOptions, report: ClusterReport) -> Callable[[Duplicate], None] | None:
+def on_duplicate_of(options: BuildOptions, report: ClusterReport) -> Callable[[Duplicate], None] | None:
+    """What is called with each duplicate; None if a duplicate is an error."""
     return report.duplicates.append if options.duplicates == DEFAULT_DUPLICATES else None
 
 
-def _kept_options(options: BuildOptions) -> dict[str, Any]:
+def kept_options(options: BuildOptions) -> dict[str, Any]:
     """The options that change what is built."""
     names = ("format", "language", "stemmer", "stopwords", "segment", "languages", "duplicates")
     kept: dict[str, Any] = json.loads(json.dumps({name: value for name, value in asdict(options).items() if name in names}))
@@ -246,6 +248,16 @@ def _is_live(snapshot: Snapshot, number: int) -> bool:
     return bool(segment.alive[local])
 
 
-def _check_free(folder: Path) -> None:
+def check_unpublished(folder: Path) -> None:
+    """Raise `UsageError` if a folder is a cluster already."""
+    if (folder / manifests.FILE).exists():
+        shown = len(load_cluster(folder).shards)
+        raise UsageError(
+            f"{folder} is already a cluster of {shown} shards: add to it with `perikope cluster append`, or choose another folder"
+        )
+
+
+def check_free(folder: Path) -> None:
+    """Raise `UsageError` unless a folder is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the cluster")

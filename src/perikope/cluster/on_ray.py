@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # otherwise Ray
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.locations import is_url
 from perikope.cluster.missing import DEADLINE
-from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, replica_name
+from perikope.cluster.ray_shards import CONTROL, RayShards, ShardReplica, name_in, replica_name
 from perikope.cluster.storage import load_from
 from perikope.core.errors import ShardError, UsageError
 from perikope.index.manifest import Manifest
@@ -40,7 +42,9 @@ THREADS = 4
 
 def join_ray(address: str = "auto") -> None:
     """Connect this process to a Ray cluster, unless it is connected. `address` is `host:port` or `auto`."""
-    if not ray.is_initialized():
+    if ray.is_initialized():
+        _check_joined(address)
+    else:
         _check_listening(address)
         try:
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
@@ -49,6 +53,21 @@ def join_ray(address: str = "auto") -> None:
                 f"Ray at {address} does not let this program in: check the address and, if it uses tokens, RAY_AUTH_MODE and "
                 "RAY_AUTH_TOKEN_PATH; without Ray, start it with `ray start --head`"
             ) from None
+
+
+def _check_joined(address: str) -> None:
+    """Raise `UsageError` if this process is connected to another Ray cluster: it can be connected to one only."""
+    joined = ray.get_runtime_context().gcs_address
+    if address != "auto" and _resolved(address) != _resolved(joined):
+        raise UsageError(f"this process is connected to Ray at {joined}, and cannot use {address} too: use another process")
+
+
+def _resolved(address: str) -> tuple[str, str]:
+    """Host and port of an address, the host as a number if its name is known."""
+    host, _, port = address.rpartition(":")
+    with suppress(OSError):
+        host = socket.gethostbyname(host)
+    return host, port
 
 
 def _check_listening(address: str) -> None:
@@ -122,14 +141,43 @@ def find(folder: str | Path, *, name: str = "default", deadline: float = DEADLIN
     return ClusterIndex(place, shards, manifest, partial=partial)
 
 
+def find_started(name: str = "", *, deadline: float = DEADLINE, partial: bool = False) -> ClusterIndex:
+    """The cluster that was started under a name, which may be left out if only one was; see `find`.
+
+    Its replicas say where its folder is.
+    """
+    known = _started()
+    if not known:
+        raise UsageError("no cluster runs in this Ray cluster: start one with `perikope cluster start`")
+    if name not in known and (name or len(known) > 1):
+        raise UsageError(f"name one of the started clusters, not {name!r}: {', '.join(map(repr, sorted(known)))}")
+    name = name or next(iter(known))
+    asked = [ray.get_actor(actor, namespace=NAMESPACE).place.remote() for actor in known[name]]
+    ends = time.monotonic() + deadline
+    while asked:
+        ready, asked = ray.wait(asked, timeout=max(ends - time.monotonic(), 0))
+        if not ready:
+            break
+        with suppress(RayError):
+            return find(ray.get(ready[0]), name=name, deadline=deadline, partial=partial)
+    raise ShardError(f"no replica of {name!r} has answered within {deadline:g} s: see `ray status`")
+
+
 def stop(name: str = "default") -> int:
     """End all replicas of a cluster, and return their number."""
-    ended = 0
+    actors = _started().get(name, [])
+    for actor in actors:
+        ray.kill(ray.get_actor(actor, namespace=NAMESPACE), no_restart=True)
+    return len(actors)
+
+
+def _started() -> dict[str, list[str]]:
+    """The names of the actors of all started clusters, by the name of the cluster."""
+    found: dict[str, list[str]] = {}
     for listed in ray.util.list_named_actors(all_namespaces=True):
-        if listed["namespace"] == NAMESPACE and listed["name"].startswith(f"perikope {name} shard "):
-            ray.kill(ray.get_actor(listed["name"], namespace=NAMESPACE), no_restart=True)
-            ended += 1
-    return ended
+        if listed["namespace"] == NAMESPACE and (name := name_in(listed["name"])) is not None:
+            found.setdefault(name, []).append(listed["name"])
+    return found
 
 
 def _replicas_of(name: str, shard: int) -> list[Any]:

@@ -8,6 +8,7 @@ answer meanwhile. A question without an answer at the deadline is an error that 
 from __future__ import annotations
 
 import copy
+import re
 import threading
 import time
 from collections import deque
@@ -65,6 +66,10 @@ class ShardReplica:
             return False, None
         return True, (snapshot or self._open(generation, manifest)).answer(message)
 
+    def place(self) -> str:
+        """Where the cluster is: its folder, or its address in an object store."""
+        return self._place
+
     def prepare(self, generation: str, manifest: Manifest) -> bool:
         """Begin to open a generation; returns whether it is open. Raises the error of the last attempt."""
         if generation in self._opened:
@@ -109,6 +114,16 @@ class ShardReplica:
 def replica_name(name: str, shard: int, replica: int) -> str:
     """The name of an actor in the Ray cluster."""
     return f"perikope {name} shard {shard} replica {replica}"
+
+
+def name_in(actor: str) -> str | None:
+    """The name under which a cluster was started, in the name of an actor; None if it is no replica.
+
+    >>> name_in(replica_name("the manuals", 0, 1)), name_in("another")
+    ('the manuals', None)
+    """
+    found = re.fullmatch(r"perikope (.*) shard \d+ replica \d+", actor)
+    return found and found[1]
 
 
 @dataclass(slots=True, eq=False)

@@ -25,6 +25,10 @@ from perikope.index.manifest import Manifest
 from perikope.index.shards import MOST_SHARDS, files_of, folder_of, joined, of_shard, shard_of
 from perikope.text.analysis import Analyzer, is_language, language_code
 
+JOURNAL = "building.json"
+"""The file in the folder of a cluster that says how far an unfinished build or change came."""
+RECORDS = "building"
+"""The folder in the folder of a cluster with the records of the tasks of a change; see `perikope.cluster.batches`."""
 LEAST_MEMORY = 32 << 20
 """The least memory for the documents of one shard, in bytes."""
 
@@ -53,6 +57,44 @@ def load_cluster(folder: Path) -> Manifest:
     return manifest
 
 
+def discard_unfinished(folder: Path) -> None:
+    """Forget a stopped change of a cluster. The next writer of each shard removes its files."""
+    files.remove_unless_held(folder / JOURNAL)
+    if (folder / RECORDS).is_dir():
+        files.remove_any_unless_held(folder / RECORDS)
+
+
+def remove_unnamed(folder: Path, published: Manifest) -> None:
+    """Remove files of shards that the published manifest does not name. The lock of the cluster must be held."""
+    named = files_of(published)
+    for number in range(len(published.shards)):
+        for path in (folder / folder_of(number)).iterdir():
+            is_unnamed = path.match("segment-*.columns") and f"{folder_of(number)}/{path.name}" not in named
+            if is_unnamed or files.is_temporary(path.name):
+                files.remove_any_unless_held(path)
+
+
+def open_shard(
+    folder: Path, state: Manifest, number: int, *, memory: int, kept: frozenset[str] = frozenset(), wait: float = 0.0
+) -> IndexWriter:
+    """A writer of one shard, which is set back to a state of the cluster first. `folder` is that of the cluster.
+
+    The files of that state are not removed until the writer is told so, and neither are those in `kept`.
+    """
+    place, own = folder / folder_of(number), of_shard(state, number)
+    files.make_folder(place)
+    lock = take_lock(place, wait)
+    try:
+        if not (place / manifests.FILE).exists():  # a backup of the cluster, which has no manifests of shards
+            manifests.replace(place, own)
+        current = manifests.load(place)
+        if replace(current, generation=own.generation) != own:
+            manifests.replace(place, replace(own, generation=current.generation + 1))
+    finally:
+        lock.release()
+    return IndexWriter(place, memory=memory, kept=files_of(own) | kept, wait=wait)
+
+
 class ClusterWriter:
     """Changes a cluster. It holds the locks of the cluster and of all shards until it is closed.
 
@@ -68,25 +110,14 @@ class ClusterWriter:
         try:
             self.state = state if state is not None else load_cluster(folder)
             """The manifest of the last commit of this writer, or the one that it began with."""
+            if state is None:
+                discard_unfinished(folder)
             self.shards = len(self.state.shards)
-            self._writers = [self._open_shard(number, max(memory // self.shards, LEAST_MEMORY)) for number in range(self.shards)]
+            each = max(memory // self.shards, LEAST_MEMORY)
+            self._writers = [self._held.enter_context(open_shard(folder, self.state, number, memory=each)) for number in range(self.shards)]
         except BaseException:
             self.close()
             raise
-
-    def _open_shard(self, number: int, memory: int) -> IndexWriter:
-        folder, state = self.folder / folder_of(number), of_shard(self.state, number)
-        files.make_folder(folder)
-        lock = take_lock(folder)
-        try:
-            if not (folder / manifests.FILE).exists():  # a backup of the cluster, which has no manifests of shards
-                manifests.replace(folder, state)
-            current = manifests.load(folder)
-            if replace(current, generation=state.generation) != state:
-                manifests.replace(folder, replace(state, generation=current.generation + 1))
-        finally:
-            lock.release()
-        return self._held.enter_context(IndexWriter(folder, memory=memory, kept=files_of(state)))
 
     @property
     def documents(self) -> int:

@@ -6,13 +6,16 @@ import multiprocessing
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from contextvars import ContextVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from perikope.build.workers import die_with_parent, process_context
+from perikope.core.cores import usable_cores
 from perikope.core.errors import PerikopeError
 from perikope.core.parallel import limited_workers
 
@@ -43,14 +46,54 @@ def _do(task: Any) -> Any:
     return _work(task)
 
 
-class Pool(Generic[Task, Result]):
+class Pool(ABC, Generic[Task, Result]):
+    """Does tasks."""
+
+    @abstractmethod
+    def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
+        """Do tasks and yield pairs of a task and its result, in the order in which tasks finish."""
+        ...
+
+
+class Elsewhere(Protocol):
+    """Other machines that do tasks."""
+
+    @property
+    def processors(self) -> int:
+        """The number of tasks that they do at the same time."""
+        ...
+
+    def pool(self, make: Callable[[Any], Callable[[Task], Result]], setup: Any) -> Pool[Task, Result]:
+        """A pool of processes there. Each calls `make(setup)`, as those of `open_pool` do."""
+        ...
+
+
+_elsewhere: ContextVar[Elsewhere | None] = ContextVar("machines that do tasks", default=None)
+
+
+@contextmanager
+def tasks_done_by(machines: Elsewhere | None) -> Iterator[None]:
+    """Inside the block, other machines do the tasks of pools. None means this machine."""
+    token = _elsewhere.set(machines)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def default_workers() -> int:
+    """The number of processes that do tasks if the user does not say it."""
+    machines = _elsewhere.get()
+    return usable_cores() if machines is None else machines.processors
+
+
+class _PoolHere(Pool[Task, Result]):
     """Does tasks in this process, if it has no executor, or in worker processes."""
 
     def __init__(self, work: Callable[[Task], Result] | None, executor: ProcessPoolExecutor | None) -> None:
         self._work, self._executor = work, executor
 
     def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Do tasks and yield pairs of a task and its result, in the order in which tasks finish."""
         if self._executor is None:
             assert self._work is not None
             yield from ((task, self._work(task)) for task in tasks)
@@ -73,18 +116,24 @@ def open_pool(
 ) -> Iterator[Pool[Task, Result]]:
     """Open a pool of `workers` processes, at most `most_workers()`. With one worker, tasks are done in this process.
 
+    Inside `tasks_done_by`, other machines do the tasks, with all of their processors, unless processes are spawned.
+
     Each process calls `make(setup)` once, which returns the function that does a task. With `spawned`, processes are
     spawned and not forked, because a process that has used a GPU cannot be forked. `make` must then be a function at
     module level.
     """
+    machines = _elsewhere.get()
+    if machines is not None and not spawned:
+        yield machines.pool(make, setup)
+        return
     workers = limited_workers(workers)
     if workers == 1:
-        yield Pool(make(setup), None)
+        yield _PoolHere(make(setup), None)
         return
     most = _MOST_ON_WINDOWS if sys.platform == "win32" else workers
     context = multiprocessing.get_context("spawn") if spawned else process_context()
     executor = ProcessPoolExecutor(min(workers, most), mp_context=context, initializer=_begin, initargs=(make, setup))
     try:
-        yield Pool(None, executor)
+        yield _PoolHere(None, executor)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

@@ -401,10 +401,10 @@ class IndexWriter:
         """Delete documents by their numbers in `snapshot`."""
         self._deleted.update(numbers)
 
-    def commit(self) -> Snapshot:
+    def commit(self, *, merges: bool = True) -> Snapshot:
         """Make all changes durable and visible at once; returns the new snapshot.
 
-        Merges segments if there are too many.
+        Merges segments if there are too many, unless `merges` is false.
         """
         self._check_usable()
         if self.changed:
@@ -415,7 +415,8 @@ class IndexWriter:
                 self._publish([*entries, *self._without_dropped()])
             # The commit is durable now. Merging may fail (a full disk, a damaged segment) without harm to the index.
             try:
-                self._tidy()
+                if merges:
+                    self.tidy()
             except (OSError, MemoryError, IndexFormatError):
                 with contextlib.suppress(OSError, IndexFormatError):
                     self._open(Snapshot.open(self.folder, self.snapshot))
@@ -555,8 +556,11 @@ class IndexWriter:
         with contextlib.suppress(OSError, IndexFormatError):
             self._remove_leftovers()
 
-    def _tidy(self) -> None:
-        """Merge the smallest segments while there are too many, then rewrite one segment that is mostly deleted."""
+    def tidy(self) -> None:
+        """Merge the smallest segments while there are too many, then rewrite one segment that is mostly deleted.
+
+        Only after a commit.
+        """
         while len(self.snapshot.segments) > MAX_SEGMENTS:
             chosen: list[Segment] = []
             for segment in sorted(self.snapshot.segments, key=_tokens)[:MERGED_AT_ONCE]:

@@ -25,6 +25,7 @@ from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.files import identity_of
 from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Range
+from perikope.index.ranges import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.vector_stores import FOLDER, MANIFEST
@@ -46,6 +47,8 @@ STORE_OF_TOKENS, STORE_IN_CONTEXT, POOLED_STORE = "colbert", "hgat", "dense"
 """Default names of stores of token vectors, of vectors in context, and of one vector per passage."""
 _MODEL_OF_KIND: dict[Kind, str] = {"tokens": "colbert", "context": "hgat", "pooled": "vectors", "own": "vectors"}
 """The model that ranks with a store, by the kind of the store."""
+_COMPARED_ON_SHARDS: tuple[Kind, ...] = ("pooled", "own")
+"""The kinds of stores with which the shards of a cluster compare queries."""
 _PACKAGES = ("torch", "transformers", "safetensors")
 """Packages that encode queries."""
 _PASSAGE: Origins = (("passage", 1.0),)
@@ -186,19 +189,43 @@ def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, quer
     `query` is (dimension,) or (1, dimension).
     """
     matches.require_passages("a neural model")
-    values: Floats = max_sim(query.reshape(1, -1), find_passages(snapshot, matches, store, VECTORS))
+    values = _compared(snapshot, matches, store, query.reshape(1, -1))
     label = f"similarity by {store.name}"
     return Column(label, values, lambda row: Node(label, float(values[row]))).of("passage")
+
+
+def _compared(snapshot: Snapshot, matches: Matches, store: VectorStore, query: Floats32) -> Floats:
+    """The MaxSim score of each passage of the matches. The shards of a cluster compare, and send scores only.
+
+    Documents are compared one by one, so that scores do not depend on how documents are divided; see `max_sim`.
+    """
+    first, values = matches.first_passage_of_document, np.zeros(matches.passages)
+    passages = np.diff(first)
+    for at, scores in snapshot.ask_about(_compared_here, matches.number_of_document, store.name, query, beside=(passages,)):
+        values[ranges(first[:-1][at], first[1:][at])] = scores
+    return values
+
+
+def _compared_here(snapshot: Snapshot, documents: Integers, passages: Integers, name: str, query: Floats32) -> Floats:
+    """The scores of the passages of some documents, of which the matches have as many `passages` (documents,)."""
+    store = open_store(snapshot, name, *KINDS)
+    packed = store.find(snapshot, documents)
+    _check_passages(snapshot, store, packed, int(passages.sum()))
+    return max_sim(query, packed)
 
 
 def find_passages(snapshot: Snapshot, matches: Matches, store: VectorStore, matrix: str) -> PackedVectors:
     """The vectors of all passages of the matches, in their order; `matrix` is the name of a matrix of the store."""
     packed = store.find(snapshot, matches.number_of_document, matrix)
-    if packed.passages != matches.passages:
+    _check_passages(snapshot, store, packed, matches.passages)
+    return packed
+
+
+def _check_passages(snapshot: Snapshot, store: VectorStore, packed: PackedVectors, passages: int) -> None:
+    if packed.passages != passages:
         raise UsageError(
             f"the store {store.name!r} does not have the same passages as the index; update it with {store.updated_by(snapshot.folder)}"
         )
-    return packed
 
 
 def encode_query(encoder: Encoder, text: str) -> Floats32:
@@ -290,16 +317,24 @@ def snapshot_of(matches: Matches) -> Snapshot:
 
 def obstacle_of_store(snapshot: Snapshot, parameters: Mapping[str, object]) -> str:
     """Why the store of a model cannot rank all documents of a snapshot; empty if it can. Torch is not imported."""
-    if not snapshot.is_local:
-        return "vectors are read on one machine only, and this cluster runs on several; open its folder with perikope.Index.open"
     try:
         opened = open_store(snapshot, str(parameters["store"]), *KINDS)
     except PerikopeError as error:
         return str(error)
-    if missing := opened.missing(snapshot):
+    if not snapshot.is_local and opened.kind not in _COMPARED_ON_SHARDS:
+        return (
+            f"the store {opened.name!r} has vectors of tokens, which are compared on one machine only, and this cluster runs on several; "
+            "open its folder with perikope.Index.open"
+        )
+    if missing := sum(count for _, count in snapshot.ask(_without_vectors, opened.name)):
         documents = "1 document has" if missing == 1 else f"{missing} documents have"
         return f"{documents} no vectors; add them with {opened.updated_by(snapshot.folder)}"
     return "" if opened.name in snapshot.query_encoders else _obstacle_of_encoder(opened)
+
+
+def _without_vectors(snapshot: Snapshot, name: str) -> int:
+    """The number of documents of one shard that have no vectors in a store."""
+    return open_store(snapshot, name, *KINDS).missing(snapshot)
 
 
 def _obstacle_of_encoder(store: VectorStore) -> str:

@@ -267,7 +267,12 @@ def test_a_wrong_address_is_named(address, words):
 
 
 def test_settings_are_checked():
-    for given, words in (({"timeout": 0}, "timeout must be"), ({"timeout": "1"}, "timeout must be a number"), ({"retries": -1}, "retries")):
+    for given, words in (
+        ({"timeout": 0}, "timeout must be"),
+        ({"timeout": "1"}, "timeout must be a number"),
+        ({"retries": -1}, "retries"),
+        ({"partial": True}, "for clusters"),
+    ):
         with pytest.raises(UsageError, match=words):
             perikope.connect("http://127.0.0.1:1", **given)
 

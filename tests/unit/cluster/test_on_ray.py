@@ -7,7 +7,7 @@ import time
 import pytest
 
 # Before Ray is imported, since it reads its settings then: otherwise it replaces loopback addresses, and hangs.
-from tests.support.nodes import nodes, why_not_started
+from tests.support.nodes import why_not_started
 
 if why_not_started():
     pytest.skip(why_not_started(), allow_module_level=True)
@@ -28,12 +28,6 @@ SHARDS, KILLS = 2, 10
 PATIENCE = 300.0
 """Deadline of a question in seconds. On a busy machine, a replica starts in more than the default."""
 SEARCHES = [{}, {"model": "bm25"}, {"expand": "bo1"}, {"browse_expand": "rm3"}, {"elements": True}, {"documents": "all", "model": "bm25"}]
-
-
-@pytest.fixture(scope="module")
-def ray_nodes():
-    with nodes(1) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +66,29 @@ def test_a_cluster_on_ray_answers_as_its_folder(cluster, folder):
     assert outcomes(on_ray.find(folder, name="tests"), [{}]) == outcomes(whole, [{}])
     with pytest.raises(UsageError, match="no replica of shard 0, 1"):
         on_ray.find(folder, name="other")
+
+
+def test_a_program_connects_by_the_address_of_ray(cluster, ray_nodes, folder):
+    whole, address = Index.open(folder), f"ray://{ray_nodes.address}"
+    for name in ("tests", ""):
+        with perikope.connect(address, name) as index:
+            assert outcomes(index, [{}]) == outcomes(whole, [{}])
+    started = on_ray.start(folder, replicas=1, name="tests too", deadline=PATIENCE)
+    assert outcomes(perikope.connect(address, "tests too"), [{}]) == outcomes(started, [{}])
+    with pytest.raises(UsageError, match="name one of the started clusters, not '': 'tests', 'tests too'"):
+        perikope.connect(address)
+    assert on_ray.stop("tests too") == SHARDS
+    with pytest.raises(UsageError, match="not 'other': 'tests'"):
+        perikope.connect(address, "other")
+    with pytest.raises(UsageError, match=r"is connected to Ray at .* and cannot use localhost:1 too"):
+        perikope.connect("ray://localhost:1")
+    with pytest.raises(UsageError, match="takes no token"):
+        perikope.connect(address, token="secret")
+    partial = perikope.connect(address, "tests", timeout=5.0, partial=True)
+    assert partial.search("rotor seal").complete
+    for replica in range(2):
+        ray.kill(ray.get_actor(replica_name("tests", 1, replica), namespace=on_ray.NAMESPACE), no_restart=True)
+    assert partial.search("rotor seal").missing_shards == (1,)
 
 
 class Load:

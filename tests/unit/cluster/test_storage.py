@@ -21,6 +21,7 @@ from perikope.index.shards import files_of
 from perikope.search.facade import Index
 from perikope.server.served import PreparedIndex
 from tests.unit.cluster.test_building import lines, runs
+from tests.unit.cluster.test_spreading import spread
 
 pytest.importorskip("obstore", reason="object storage is not tested: obstore is not installed")
 moto = pytest.importorskip("moto.server", reason="object storage is not tested: moto is not installed (pip install 'moto[s3,server]')")
@@ -88,6 +89,18 @@ def test_a_cluster_in_an_object_store_answers_as_one_in_a_folder(url, documents,
         elsewhere(url, tmp_path, f"writer {number}").change(change)
         assert runs(elsewhere(url, tmp_path, f"reader {number}").copied()) == runs(folder)
         assert runs(elsewhere(url, tmp_path).copied()) == runs(folder)
+
+
+def test_tasks_build_and_change_a_cluster_in_an_object_store(url, documents, tmp_path):
+    more, folder = tmp_path / "more.jsonl", str(tmp_path / "folder")
+    more.write_text(lines(25, 45, "valve"))
+    StoredCluster(url).build(lambda place: spread().build_cluster(place, [documents], SHARDS, batch=300), {"documents": documents})
+    build_cluster(folder, [documents], SHARDS)
+    assert runs(elsewhere(url, tmp_path).copied()) == runs(folder)
+    StoredCluster(url).change(lambda place: spread().append(place, [str(more)], batch=300))
+    append(folder, [str(more)])
+    assert runs(elsewhere(url, tmp_path, "later").copied()) == runs(folder)
+    assert {name for name in stored(url) if name.startswith("shard-")} == files_of(StoredCluster(url).known().manifest)
 
 
 def test_only_what_is_missing_is_copied(url, documents, tmp_path):

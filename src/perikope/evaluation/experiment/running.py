@@ -26,7 +26,7 @@ from perikope.evaluation.experiment.statistics import statistics_tables
 from perikope.evaluation.experiment.topics import TopicWork, add_seconds
 from perikope.evaluation.io.runs import Run, write_run
 from perikope.evaluation.measures.significance import check_test
-from perikope.evaluation.pool import open_pool
+from perikope.evaluation.pool import default_workers, open_pool
 from perikope.search.facade import Index
 
 _BEGUN = "begun"
@@ -71,7 +71,7 @@ def run_experiment(
     processes, by default one per core. `device` is the device of neural rankers, such as `cuda`.
     """
     with _opened(plan, folder, fresh) as begun:
-        done = _search(plan, folder, begun, workers or usable_cores(), on_progress, on_step)
+        done = _search(plan, folder, begun, workers or default_workers(), on_progress, on_step)
         if not plan.kind:
             done.outcome.save(folder)
             _write_report(done.outcome, folder)
@@ -84,7 +84,7 @@ def prepare_experiment(
 ) -> PreparedExperiment:
     """Run everything except the jobs of rankers, and write the files that they need to a folder (see `prepared`)."""
     with _opened(plan, folder, fresh) as begun:
-        _search(plan, folder, begun, workers or usable_cores(), lambda stage, done, all: None, on_step)
+        _search(plan, folder, begun, workers or default_workers(), lambda stage, done, all: None, on_step)
         return PreparedExperiment.load(folder)
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from perikope.core.cores import usable_cores
 from perikope.evaluation.depth import Depth
 from perikope.evaluation.folds import fold_of_topic
 from perikope.evaluation.learning.examples import judged_topics
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.measuring import Measuring
-from perikope.evaluation.pool import open_pool
+from perikope.evaluation.pool import default_workers, open_pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.tuning.scores import outcome_of, scores_of_settings
 from perikope.evaluation.tuning.space import Space
@@ -102,7 +101,7 @@ def tune(
     fold = fold_of_topic(qids, folds, seed) if folds else {}
     rows: dict[int, list[list[float]]] = {}
     tasks = [tuple(range(first, min(first + AT_A_TIME, len(usable)))) for first in range(0, len(usable), AT_A_TIME)]
-    with open_pool(_Scores, setup, min(workers or usable_cores(), len(tasks))) as pool:
+    with open_pool(_Scores, setup, min(workers or default_workers(), len(tasks))) as pool:
         for numbers, scores_of_topics in pool.results(tasks):
             rows |= dict(zip(numbers, scores_of_topics, strict=True))
             on_progress(len(rows), len(usable))
