@@ -7,9 +7,12 @@ docs/cluster.md.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # otherwise Ray
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from ray.util.placement_group import PlacementGroup, placement_group_table
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.locations import is_url
@@ -71,19 +75,50 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     """
     place = _place(folder)
     manifest = load_from(place)
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     actor = ray.remote(concurrency_groups={CONTROL: 1})(ShardReplica)
-    for shard in range(len(manifest.shards)):
-        for replica in range(replicas):
-            where = NodeAffinitySchedulingStrategy(nodes[(shard + replica) % len(nodes)], soft=True)
-            actor.options(
-                name=replica_name(name, shard, replica), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
-                max_concurrency=THREADS, num_cpus=0, scheduling_strategy=where, get_if_exists=True,
-            ).remote(place, shard)  # fmt: skip
+    with _without_advice():
+        for shard in range(len(manifest.shards)):
+            group = _places(name, shard, replicas)
+            for replica in range(replicas):
+                where = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=replica)
+                actor.options(
+                    name=replica_name(name, shard, replica), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
+                    max_concurrency=THREADS, num_cpus=0, scheduling_strategy=where, get_if_exists=True,
+                ).remote(place, shard)  # fmt: skip
     started = find(place, name=name, deadline=deadline)
     assert isinstance(started.shards, RayShards)
     _wait_until_prepared(started.shards, manifest, replicas)
     return started
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Keep Ray from advising against actors whose placement group may be removed before them; `stop` ends both."""
+    logger = logging.getLogger("ray.actor")
+    keep = lambda record: "placement group" not in record.getMessage()  # noqa: E731
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
+
+
+def _places(name: str, shard: int, replicas: int) -> PlacementGroup:
+    """The placement group of a shard, which has a place for each replica.
+
+    If there are enough nodes, the places are on different nodes, also after nodes have died: a replica then waits for a
+    node on which the shard has no other replica. A place takes a thousandth of a CPU, so a node without CPUs has none.
+    """
+    known = f"{_prefix(name)}{shard}"
+    try:
+        group = ray.util.get_placement_group(known)
+    except ValueError:
+        able = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+        strategy = "STRICT_SPREAD" if len(able) >= replicas else "SPREAD"
+        return ray.util.placement_group([{"CPU": 0.001}] * replicas, strategy, known, lifetime="detached")
+    if group.bundle_count < replicas:
+        raise UsageError(f"the cluster {name!r} runs with {group.bundle_count} replicas: stop it first, then start it with {replicas}")
+    return group
 
 
 def _wait_until_prepared(shards: RayShards, manifest: Manifest, replicas: int) -> None:
@@ -126,10 +161,18 @@ def stop(name: str = "default") -> int:
     """End all replicas of a cluster, and return their number."""
     ended = 0
     for listed in ray.util.list_named_actors(all_namespaces=True):
-        if listed["namespace"] == NAMESPACE and listed["name"].startswith(f"perikope {name} shard "):
+        if listed["namespace"] == NAMESPACE and listed["name"].startswith(_prefix(name)):
             ray.kill(ray.get_actor(listed["name"], namespace=NAMESPACE), no_restart=True)
             ended += 1
+    for group in placement_group_table().values():
+        if group["name"].startswith(_prefix(name)) and group["state"] != "REMOVED":
+            ray.util.remove_placement_group(ray.util.get_placement_group(group["name"]))
     return ended
+
+
+def _prefix(name: str) -> str:
+    """The beginning of the names of all actors and placement groups of a cluster."""
+    return f"perikope {name} shard "
 
 
 def _replicas_of(name: str, shard: int) -> list[Any]:
