@@ -15,6 +15,7 @@ import argparse
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,11 @@ def main(arguments: list[str] | None = None) -> None:
                 cluster_from(str(whole.folder), str(folder), shards)
                 divided = coordinator(folder)
                 for label, search in SEARCHES.items():
-                    row, same = _compare(whole, divided, topics, search, Path(scratch))
-                    different += not same
-                    rows.append([name, str(shards), label, str(len(topics)), "yes" if same else "NO", *row])
+                    found = compare(whole, divided, topics, search, Path(scratch))
+                    different += not found.same
+                    counted = f"{found.rounds:.1f}", f"{found.messages:.1f}", f"{found.sent / 1e3:.0f}", f"{found.received / 1e3:.0f}"
+                    ratio = f"{found.seconds[1] / found.seconds[0]:.2f}"
+                    rows.append([name, str(shards), label, str(len(topics)), "yes" if found.same else "NO", *counted, ratio])
                     print(*rows[-1], sep="\t", flush=True)
     columns = ["collection", "shards", "search", "topics", "same bytes", "rounds", "messages", "KB sent", "KB received", "CPU time"]
     publish([Table("A cluster and a single index", columns, rows)], options.markdown)
@@ -78,8 +81,22 @@ def _topics(name: str) -> list[Any]:
     return list(read_topics(path))
 
 
-def _compare(whole: Index, divided: Index, topics: list[Any], search: dict[str, Any], scratch: Path) -> tuple[list[str], bool]:
-    """The columns of one search, and whether both runs have the same bytes."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a search cost in an index and in a cluster, and whether both runs have the same bytes."""
+
+    same: bool
+    seconds: tuple[float, float]
+    """CPU seconds of all topics in the index, and in the cluster with all shards."""
+    rounds: float
+    """Questions in sequence per query; then messages, and bytes of questions and answers."""
+    messages: float
+    sent: float
+    received: float
+
+
+def compare(whole: Index, divided: Index, topics: list[Any], search: dict[str, Any], scratch: Path) -> Compared:
+    """Search in an index and in a cluster whose shards answer in this process, in turns."""
     shards: Any = divided.snapshot._shards  # type: ignore[attr-defined]
     seconds = [0.0, 0.0]
     rankings: list[list[Any]] = [[], []]
@@ -98,8 +115,8 @@ def _compare(whole: Index, divided: Index, topics: list[Any], search: dict[str, 
         write_run(path, ranking)
     # Names with scores are compared as well, since a run has rounded scores.
     same = runs[0].read_bytes() == runs[1].read_bytes() and rankings[0] == rankings[1]
-    rounds, messages, sent, received = ((last - first) / len(topics) for first, last in zip(before, after, strict=True))
-    return [f"{rounds:.1f}", f"{messages:.1f}", f"{sent / 1e3:.0f}", f"{received / 1e3:.0f}", f"{seconds[1] / seconds[0]:.2f}"], same
+    counted = ((last - first) / len(topics) for first, last in zip(before, after, strict=True))
+    return Compared(same, (seconds[0], seconds[1]), *counted)
 
 
 if __name__ == "__main__":
