@@ -5,6 +5,11 @@ shards answer in this process; all messages are pickled, as between machines. Ru
 give questions in sequence (rounds), messages and bytes per query, and the CPU time of a query as a multiple of that in
 the index, both measured in turns. The program ends with 1 if a run differs.
 
+With `--ray`, it measures queries per second and CPU time on actors of Ray instead, one replica per shard, on one node on
+loopback. The index and the clusters take turns: each searches all topics one by one, then in batches of 64 by
+`search_many`, then the next round begins. Columns are medians of the rounds and, in brackets, multiples of the index in
+the same round. Rankings are compared here as well. CPU time is that of this process and of all replicas.
+
 Collections are folders of $PERIKOPE_SHARED_DATA or ../shared/data with documents.jsonl or documents.jsonl.gz and TSV
 topics.
 """
@@ -12,14 +17,18 @@ topics.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.support.cluster import coordinator
+from tests.support.nodes import nodes
 
 from benchmarks.common import Table, publish, shared_data
 from perikope.cluster.building import cluster_from
@@ -28,6 +37,7 @@ from perikope.evaluation.io.topics import read_topics
 from perikope.search.facade import Index
 
 COLLECTIONS = ("conditionalqa", "evidence-inference", "obliqa")
+BATCH = 64
 SEARCHES: dict[str, dict[str, Any]] = {
     "coverage": {"model": "coverage"},
     "bm25": {"model": "bm25"},
@@ -43,15 +53,19 @@ SEARCHES: dict[str, dict[str, Any]] = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collections", nargs="*", default=COLLECTIONS, help="names of folders")
-    parser.add_argument("--shards", nargs="*", type=int, default=[1, 3, 7], help="numbers of shards")
+    parser.add_argument("--shards", nargs="*", type=int, help="numbers of shards; default: 1 3 7, with --ray 1 2 4")
+    parser.add_argument("--ray", action="store_true", help="measure queries per second on actors of Ray")
+    parser.add_argument("--rounds", type=int, default=5, help="with --ray")
     parser.add_argument("--topics", type=int, default=0, help="number of topics; 0 for all")
     parser.add_argument("--markdown", help="add the table to this file")
     options = parser.parse_args(arguments)
+    if options.ray:
+        sys.exit(_on_ray(options.collections, options.shards or [1, 2, 4], options.topics, options.rounds, options.markdown))
     rows, different = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.collections:
             whole, topics = _indexed(name, Path(scratch)), _topics(name)[: options.topics or None]
-            for shards in options.shards:
+            for shards in options.shards or [1, 3, 7]:
                 folder = Path(scratch) / f"{name}-{shards}"
                 cluster_from(str(whole.folder), str(folder), shards)
                 divided = coordinator(folder)
@@ -117,6 +131,97 @@ def compare(whole: Index, divided: Index, topics: list[Any], search: dict[str, A
     same = runs[0].read_bytes() == runs[1].read_bytes() and rankings[0] == rankings[1]
     counted = ((last - first) / len(topics) for first, last in zip(before, after, strict=True))
     return Compared(same, (seconds[0], seconds[1]), *counted)
+
+
+def _on_ray(collections: Sequence[str], numbers: Sequence[int], most: int, rounds: int, markdown: str | None) -> int:
+    """Measure clusters on Ray beside the index; returns 1 if a ranking differs."""
+    os.environ.setdefault("RAY_worker_niceness", "0")  # otherwise replicas have a lower priority than this process
+    tables, different = [], 0
+    with tempfile.TemporaryDirectory() as scratch, nodes(1):
+        from perikope.cluster import on_ray
+
+        for name in collections:
+            whole, topics = _indexed(name, Path(scratch)), _topics(name)[: most or None]
+            systems: dict[str, tuple[Index, list[int]]] = {"index": (whole, [])}
+            for shards in numbers:
+                folder = Path(scratch) / f"{name}-{shards}"
+                cluster_from(str(whole.folder), str(folder), shards)
+                started = on_ray.start(folder, replicas=1, name=folder.name)
+                systems[f"{shards} shard{'s' * (shards > 1)}"] = started, _processes(folder.name, shards)
+            speeds = [_take_turns(systems, topics) for _ in range(rounds + 1)][1:]  # the first loads kernels and statistics
+            different += sum(not speed.same for one in speeds for speed in one.values())
+            tables.append(_speeds(f"{name}: {len(topics)} topics, {rounds} rounds", systems, speeds))
+            for shards in numbers:
+                on_ray.stop(f"{name}-{shards}")
+    publish(tables, markdown)
+    return 1 if different else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """One round of one system: topics per second one by one and in batches, CPU seconds per topic for both."""
+
+    numbers: tuple[float, float, float, float]
+    same: bool
+
+
+def _take_turns(systems: dict[str, tuple[Index, list[int]]], topics: list[Any]) -> dict[str, Speed]:
+    """One round."""
+    found: dict[str, Speed] = {}
+    expected: list[Any] = []
+    for name, (index, processes) in systems.items():
+        measured, rankings = [], []
+        for batch in (1, BATCH):
+            cpu, began = _cpu(processes), time.perf_counter()
+            ranked = []
+            for at in range(0, len(topics), batch):
+                some = topics[at : at + batch]
+                answers = [index.search(some[0])] if batch == 1 else [results for _, results in index.search_many(some)]
+                ranked += [answer.names() for answer in answers]
+            measured.append((len(topics) / (time.perf_counter() - began), (_cpu(processes) - cpu) / len(topics)))
+            rankings.append(ranked)
+        expected = expected or rankings[0]
+        (single, single_cpu), (many, many_cpu) = measured
+        found[name] = Speed((single, many, single_cpu, many_cpu), all(ranked == expected for ranked in rankings))
+    return found
+
+
+def _speeds(title: str, systems: dict[str, tuple[Index, list[int]]], rounds: list[dict[str, Speed]]) -> Table:
+    columns = [
+        "",
+        "same rankings",
+        "queries/s, one by one",
+        f"queries/s, batches of {BATCH}",
+        "CPU ms, one by one",
+        f"CPU ms, batches of {BATCH}",
+    ]
+    table = Table(title, columns)
+    for name in systems:
+        cells = []
+        for column in range(4):
+            value = median(one[name].numbers[column] for one in rounds)
+            ratio = median(one[name].numbers[column] / one["index"].numbers[column] for one in rounds)
+            cells.append(f"{value * (1 if column < 2 else 1000):.1f} ({ratio:.2f})")
+        table.rows.append([name, "yes" if all(one[name].same for one in rounds) else "NO", *cells])
+    return table
+
+
+def _processes(name: str, shards: int) -> list[int]:
+    """The processes of the replicas of a cluster."""
+    import ray
+
+    from perikope.cluster import on_ray
+    from perikope.cluster.ray_shards import replica_name
+
+    actors = [ray.get_actor(replica_name(name, shard, 0), namespace=on_ray.NAMESPACE) for shard in range(shards)]
+    processes: list[int] = ray.get([actor.__ray_call__.remote(lambda replica: os.getpid()) for actor in actors])
+    return processes
+
+
+def _cpu(processes: list[int]) -> float:
+    """Seconds of CPU time of this process and of others."""
+    ticks = sum(sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13])) for process in processes)
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
