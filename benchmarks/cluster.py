@@ -5,8 +5,8 @@ shards answer in this process; all messages are pickled, as between machines. Ru
 give questions in sequence (rounds), messages and bytes per query, and the CPU time of a query as a multiple of that in
 the index, both measured in turns. The program ends with 1 if a run differs.
 
-With `--ray`, it measures queries per second and CPU time on actors of Ray instead, one replica per shard, on one node on
-loopback. The index and the clusters take turns: each searches all topics one by one, then in batches of 64 by
+With `--ray`, it measures queries per second and CPU time on actors of Ray instead: one replica per shard, all on one
+node on loopback. The index and the clusters take turns: each searches all topics one by one, then in batches of 64 by
 `search_many`, then the next round begins. Columns are medians of the rounds and, in brackets, multiples of the index in
 the same round. Rankings are compared here as well. CPU time is that of this process and of all replicas.
 
