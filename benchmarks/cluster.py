@@ -6,9 +6,10 @@ give questions in sequence (rounds), messages and bytes per query, and the CPU t
 the index, both measured in turns. The program ends with 1 if a run differs.
 
 With `--ray`, it measures queries per second and CPU time on actors of Ray instead: one replica per shard, all on one
-node on loopback. The index and the clusters take turns: each searches all topics one by one, then in batches of 64 by
-`search_many`, then the next round begins. Columns are medians of the rounds and, in brackets, multiples of the index in
-the same round. Rankings are compared here as well. CPU time is that of this process and of all replicas.
+node on loopback. The index and the clusters take turns: each searches some topics one by one, and others in batches of
+64 by `search_many`; then the next round begins, with further topics, since an index keeps the candidates of its last
+searches. Columns are medians of the rounds and, in brackets, multiples of the index in the same round. Rankings are
+compared here as well. CPU time is that of this process and of all replicas.
 
 Collections are folders of $PERIKOPE_SHARED_DATA or ../shared/data with documents.jsonl or documents.jsonl.gz and TSV
 topics.
@@ -56,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shards", nargs="*", type=int, help="numbers of shards; default: 1 3 7, with --ray 1 2 4")
     parser.add_argument("--ray", action="store_true", help="measure queries per second on actors of Ray")
     parser.add_argument("--rounds", type=int, default=5, help="with --ray")
-    parser.add_argument("--topics", type=int, default=0, help="number of topics; 0 for all")
+    parser.add_argument("--topics", type=int, default=0, help="number of topics; 0 for all, with --ray for 64 per round")
     parser.add_argument("--markdown", help="add the table to this file")
     options = parser.parse_args(arguments)
     if options.ray:
@@ -89,10 +90,10 @@ def _indexed(name: str, scratch: Path) -> Index:
     return Index.open(scratch / name)
 
 
-def _topics(name: str) -> list[Any]:
-    folder = shared_data() / name
-    path = next(path for path in sorted(folder.glob("*topics*.tsv")) if "train" not in path.name)
-    return list(read_topics(path))
+def _topics(name: str, *, train: bool = False) -> list[Any]:
+    """The topics of a collection, by default without those that are for training."""
+    paths = [path for path in sorted((shared_data() / name).glob("*topics*.tsv")) if train or "train" not in path.name]
+    return [topic for path in paths for topic in read_topics(path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +142,23 @@ def _on_ray(collections: Sequence[str], numbers: Sequence[int], most: int, round
         from perikope.cluster import on_ray
 
         for name in collections:
-            whole, topics = _indexed(name, Path(scratch)), _topics(name)[: most or None]
+            whole, topics = _indexed(name, Path(scratch)), _topics(name, train=True)
+            count = most or BATCH
+            if len(topics) < 2 * count * (rounds + 1):
+                raise SystemExit(f"{name} has {len(topics)} topics: too few for {rounds} rounds of {count}")
             systems: dict[str, tuple[Index, list[int]]] = {"index": (whole, [])}
+            sent = {"index": ("–", "–")}
             for shards in numbers:
                 folder = Path(scratch) / f"{name}-{shards}"
                 cluster_from(str(whole.folder), str(folder), shards)
                 started = on_ray.start(folder, replicas=1, name=folder.name)
-                systems[f"{shards} shard{'s' * (shards > 1)}"] = started, _processes(folder.name, shards)
-            speeds = [_take_turns(systems, topics) for _ in range(rounds + 1)][1:]  # the first loads kernels and statistics
+                label = f"{shards} shard{'s' * (shards > 1)}"
+                systems[label] = started, _processes(folder.name, shards)
+                sent[label] = _bytes_of(folder, topics[:count])
+            some = [topics[at : at + 2 * count] for at in range(0, 2 * count * (rounds + 1), 2 * count)]
+            speeds = [_take_turns(systems, topics) for topics in some][1:]  # the first loads kernels and statistics
             different += sum(not speed.same for one in speeds for speed in one.values())
-            tables.append(_speeds(f"{name}: {len(topics)} topics, {rounds} rounds", systems, speeds))
+            tables.append(_speeds(f"{name}: {rounds} rounds of {count} topics one by one, {count} in batches", sent, speeds))
             for shards in numbers:
                 on_ray.stop(f"{name}-{shards}")
     publish(tables, markdown)
@@ -159,7 +167,7 @@ def _on_ray(collections: Sequence[str], numbers: Sequence[int], most: int, round
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One round of one system: topics per second one by one and in batches, CPU seconds per topic for both."""
+    """One round of one system: topics per second one by one and in batches, and CPU seconds per topic for both."""
 
     numbers: tuple[float, float, float, float]
     same: bool
@@ -169,24 +177,35 @@ def _take_turns(systems: dict[str, tuple[Index, list[int]]], topics: list[Any]) 
     """One round."""
     found: dict[str, Speed] = {}
     expected: list[Any] = []
+    half = len(topics) // 2
     for name, (index, processes) in systems.items():
-        measured, rankings = [], []
-        for batch in (1, BATCH):
-            cpu, began = _cpu(processes), time.perf_counter()
-            ranked = []
-            for at in range(0, len(topics), batch):
-                some = topics[at : at + batch]
-                answers = [index.search(some[0])] if batch == 1 else [results for _, results in index.search_many(some)]
-                ranked += [answer.names() for answer in answers]
-            measured.append((len(topics) / (time.perf_counter() - began), (_cpu(processes) - cpu) / len(topics)))
-            rankings.append(ranked)
-        expected = expected or rankings[0]
-        (single, single_cpu), (many, many_cpu) = measured
-        found[name] = Speed((single, many, single_cpu, many_cpu), all(ranked == expected for ranked in rankings))
+        cpu, began = _cpu(processes), time.perf_counter()
+        ranked = [index.search(topic).names() for topic in topics[:half]]
+        between, middle = _cpu(processes), time.perf_counter()
+        for at in range(half, len(topics), BATCH):
+            ranked += [results.names() for _, results in index.search_many(topics[at : at + BATCH])]
+        ended, end = _cpu(processes), time.perf_counter()
+        expected = expected or ranked
+        numbers = half / (middle - began), half / (end - middle), (between - cpu) / half, (ended - between) / half
+        found[name] = Speed(numbers, ranked == expected)
     return found
 
 
-def _speeds(title: str, systems: dict[str, tuple[Index, list[int]]], rounds: list[dict[str, Speed]]) -> Table:
+def _bytes_of(folder: Path, topics: list[Any]) -> tuple[str, str]:
+    """KB that a search of one topic sends, and receives, by the coordinator whose messages are counted."""
+    divided = coordinator(folder)
+    divided.search(topics[0]).names()  # statistics are gathered
+    shards: Any = divided.snapshot._shards  # type: ignore[attr-defined]
+    before = shards.sent, shards.received
+    for topic in topics:
+        divided.search(topic).names()
+    sent, received = (
+        f"{(after - first) / len(topics) / 1e3:.0f}" for after, first in zip((shards.sent, shards.received), before, strict=True)
+    )
+    return sent, received
+
+
+def _speeds(title: str, sent: dict[str, tuple[str, str]], rounds: list[dict[str, Speed]]) -> Table:
     columns = [
         "",
         "same rankings",
@@ -194,15 +213,17 @@ def _speeds(title: str, systems: dict[str, tuple[Index, list[int]]], rounds: lis
         f"queries/s, batches of {BATCH}",
         "CPU ms, one by one",
         f"CPU ms, batches of {BATCH}",
+        "KB sent",
+        "received",
     ]
     table = Table(title, columns)
-    for name in systems:
+    for name in sent:
         cells = []
         for column in range(4):
             value = median(one[name].numbers[column] for one in rounds)
             ratio = median(one[name].numbers[column] / one["index"].numbers[column] for one in rounds)
             cells.append(f"{value * (1 if column < 2 else 1000):.1f} ({ratio:.2f})")
-        table.rows.append([name, "yes" if all(one[name].same for one in rounds) else "NO", *cells])
+        table.rows.append([name, "yes" if all(one[name].same for one in rounds) else "NO", *cells, *sent[name]])
     return table
 
 

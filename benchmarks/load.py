@@ -55,6 +55,8 @@ class Measured:
     def __init__(self) -> None:
         self.statuses: Counter[int] = Counter()
         self.latencies: list[float] = []
+        self.by_time: list[tuple[float, float]] = []
+        """When a request was due, and the seconds until its answer."""
         self.refusals: list[float] = []
         self.bytes = self.told_when = 0
 
@@ -102,7 +104,8 @@ async def open_loop(port: int, paths: list[str], phases: list[Phase], clients: i
     async def ask(path: str, due: float, measured: Measured) -> None:
         connection = idle.pop() if idle else Connection(port)
         answer = await connection.get(path)
-        measured.add(*answer, time.perf_counter() - began - due)
+        measured.add(*answer, taken := time.perf_counter() - began - due)
+        measured.by_time.append((due, taken))
         idle.append(connection)
 
     for rate, seconds, measured in phases:
@@ -151,8 +154,10 @@ def main() -> None:
         "clients": options.clients, "rate": options.rate, "seconds": took,
         "per_second": ok / (options.seconds if options.then else took), **measured.content(),
         "bytes": measured.bytes / max(ok, 1), "cpu": (usage.ru_utime + usage.ru_stime) / took,
-        **({"after": after.content()} if options.then else {}),
     }  # fmt: skip
+    if options.then:
+        by_time = [(due - options.seconds, taken) for due, taken in after.by_time]
+        content["after"] = {**after.content(), "by_time": by_time}
     print(json.dumps(content))
 
 

@@ -79,6 +79,8 @@ def measured(collection: str, folder: Path, shards: int, seconds: float) -> tupl
         _row(f"{EASY:.0%} at once afterwards", f"{EASY * rate:.1f}", over["after"]),
     ]
     table.notes.append(f"{over['per_second']:.1f} answers per second under overload; the load generator used {over['cpu']:.2f} cores")
+    slow = [due for due, taken in over["after"]["by_time"] if taken > before["max"]]
+    table.notes.append(f"latencies are those before the overload again after {max(slow, default=0):.1f} s")
     return table, [f"FAILED: {problem}" for problem in _problems(over, wrong)]
 
 
