@@ -31,7 +31,7 @@ from perikope.search.facade import Index
 PATENTS, TOKENS = 2_600_000, 6_150
 SHARES = (100, 50, 20)
 """The sizes that are measured, as parts of the whole."""
-SEARCHES: dict[str, dict[str, Any]] = {"": {}, "100 documents": {"documents": 100}, "bm25": {"model": "bm25"}}
+SEARCHES: dict[str, dict[str, Any]] = {"default": {}, "100 documents": {"documents": 100}, "bm25": {"model": "bm25"}}
 WORDS = 4
 COLUMNS = (
     "documents", "passages", "search", "same answers", "index: build CPU s", "cluster: build CPU s", "index MB", "cluster MB",
