@@ -133,7 +133,10 @@ def _wait_until_prepared(shards: RayShards, manifest: Manifest, replicas: int) -
         if all(alive >= replicas for alive, _ in answered):
             ends = time.monotonic() + STARTING  # they copy files, which may take long
         elif time.monotonic() > ends:
-            raise ShardError(f"not all replicas have started within {STARTING:g} s: see `ray status`, and repeat the command")
+            raise ShardError(
+                f"not all replicas have started within {STARTING:g} s: see `ray status`; then end them with `perikope cluster stop`, and "
+                "repeat the command"
+            )
         time.sleep(0.1)
 
 

@@ -215,7 +215,6 @@ def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back_on_another_
         ray_nodes.add()
         wait_for(lambda: all(answers(shard, replica) for shard in range(SHARDS) for replica in range(2)))
     on_ray.stop("tests")
-    ray_nodes.kill()
     assert load.wrong == []
 
 
