@@ -36,6 +36,8 @@ NAMESPACE = "perikope"
 """The namespace of all actors."""
 STARTING = 120.0
 """Seconds that replicas may take to start."""
+MEMORY = 240 << 20
+"""Bytes of memory that a replica needs besides its shard, and that Ray reserves for it."""
 _REACHED = 2.0
 """Seconds after which an address that does not answer is not reached."""
 THREADS = 4
@@ -107,15 +109,19 @@ def _places(name: str, shard: int, replicas: int) -> PlacementGroup:
     """The placement group of a shard, which has a place for each replica.
 
     If there are enough nodes, the places are on different nodes, also after nodes have died: a replica then waits for a
-    node on which the shard has no other replica. A place takes a thousandth of a CPU, so a node without CPUs has none.
+    node on which the shard has no other replica. Nodes that offer no CPU at the start have none. A place takes memory
+    and no CPU, so that tasks which need whole CPUs find as many as before.
     """
     known = f"{_prefix(name)}{shard}"
     try:
         group = ray.util.get_placement_group(known)
     except ValueError:
-        able = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
-        strategy = "STRICT_SPREAD" if len(able) >= replicas else "SPREAD"
-        return ray.util.placement_group([{"CPU": 0.001}] * replicas, strategy, known, lifetime="detached")
+        nodes = {node["NodeID"]: node["Resources"].get("CPU", 0) > 0 for node in ray.nodes() if node["Alive"]}
+        strategy = "STRICT_SPREAD" if sum(nodes.values()) >= replicas else "SPREAD"
+        unable = ",".join(node for node, able in nodes.items() if not able)
+        where = [{"ray.io/node-id": f"!in({unable})"}] * replicas if unable else None
+        places = [{"memory": MEMORY}] * replicas
+        return ray.util.placement_group(places, strategy, known, lifetime="detached", bundle_label_selector=where)
     if group.bundle_count < replicas:
         raise UsageError(f"the cluster {name!r} runs with {group.bundle_count} replicas: stop it first, then start it with {replicas}")
     return group
