@@ -11,6 +11,7 @@ within the time limit of requests; unless none is refused afterwards; and unless
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ def measured(collection: str, folder: Path, shards: int, seconds: float) -> tupl
     topics = next(path for path in sorted((shared_data() / collection).glob("*topics*.tsv")) if "train" not in path.name)
     queries, paths = queries_of(topics), folder / "paths"
     paths.write_text("\n".join(f"/indexes/bench/search?{urlencode({'query': query, 'k': K})}" for query in queries))
+    os.environ.setdefault("RAY_worker_niceness", "0")  # otherwise replicas have a lower priority than the server
     with nodes(1) as ray:
         on_ray.start(folder / "bench", name=NAME)
         arguments = ("--address", ray.address, "--name", NAME, "--cache", "0", "--max-query", "100000", "--timeout", f"{TIMEOUT:g}")
