@@ -30,10 +30,12 @@ test-adapters: $(VENV)/installed-dev
 	$(BIN)/python -m pytest tests/adapters src/perikope/adapters
 
 # Clusters on Ray with simulated nodes that are killed, which `make test` leaves out: the nodes must start within fixed
-# times, and take two minutes. Installs Ray, a large download.
+# times, and take some minutes. Installs Ray, and the schemas of Kubernetes for the example in deploy: large downloads.
 test-cluster: $(VENV)/installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]' kubernetes-validate
 	PERIKOPE_TEST_RAY=1 $(BIN)/python -m pytest tests/unit/cluster
+	PERIKOPE_TEST_RAY=1 $(BIN)/python -m tests.soak --reduced --scenario cluster
+	PERIKOPE_TEST_RAY=1 $(BIN)/python -m tests.soak --prove --scenario cluster
 
 # Runs every command and program that the documentation prints, also those that `make test` leaves out because they are
 # slow or need torch. Each page runs in a clone of the last commit, with an environment of its own that only has what the
@@ -102,12 +104,12 @@ results: $(VENV)/installed-dev
 	done
 
 # First the stress scenarios of tests/soak, for SOAK_SECONDS each. Without SOAK_SECONDS, each takes what it declares:
-# mostly two minutes. A table sums them up. Then the durability and property tests in full: a thousand kills, every byte
+# mostly two minutes. That of clusters needs Ray (make test-cluster installs it). A table sums them up. Then the durability and property tests in full: a thousand kills, every byte
 # flipped, every column forged in every way, every fault at every step, and ten times as many random examples as `test`
 # tries. Takes about an hour. The second part also runs if the first one fails.
 SOAK_SECONDS ?=
 soak: $(VENV)/installed-dev checked-kernels kernels
-	$(BIN)/python -m tests.soak $(if $(SOAK_SECONDS),--seconds-per-scenario $(SOAK_SECONDS)); scenarios=$$?; \
+	PERIKOPE_TEST_RAY=1 $(BIN)/python -m tests.soak $(if $(SOAK_SECONDS),--seconds-per-scenario $(SOAK_SECONDS)); scenarios=$$?; \
 	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 \
 		$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/durability tests/properties && exit $$scenarios
 

@@ -11,6 +11,8 @@ python -m benchmarks cost INDEX TOPICS   CPU time per query of the default and o
 python -m benchmarks selfmade INDEX TOPICS QRELS  whether self-made topics agree with human judgements; also `adapting`
 python -m benchmarks serving INDEX TOPICS        throughput and latency of `perikope serve`
 python -m benchmarks cluster             whether a cluster writes the runs of a single index, and bytes per query
+python -m benchmarks growth              how an index and a cluster grow with the collection, at the length of patents
+python -m benchmarks overload            a served cluster at twice the rate that it sustains
 python -m benchmarks page INDEX TOPICS           how fast the page is in a browser
 python -m benchmarks zero_shot --judged NAME INDEX TOPICS QRELS …  models without training on several collections
 python -m benchmarks pages               conditionalqa from PDF and from JSON Lines; `--pdf FILE …`: time per page
@@ -48,6 +50,8 @@ LARGE = (
     "adapting",
     "serving",
     "cluster",
+    "growth",
+    "overload",
     "zero_shot",
     "page",
     "pages",

@@ -116,20 +116,15 @@ def server(index: Path, *options: str) -> Iterator[tuple[int, int]]:
 
     tokens = index.parent / "tokens.toml"
     tokens.write_text(f'[tokens.load]\nsha256 = "{hashlib.sha256(TOKEN.encode()).hexdigest()}"\nwrite = ["*"]\n')
-    command = [
-        sys.executable,
-        "-m",
-        "perikope",
-        "serve",
-        f"bench={index}",
-        "--port",
-        "0",
-        "--tokens",
-        str(tokens),
-        "--no-access-log",
-        *options,
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with running("serve", f"bench={index}", "--tokens", str(tokens), *options) as started:
+        yield started
+
+
+@contextmanager
+def running(*command: str) -> Iterator[tuple[int, int]]:
+    """A running command of perikope that serves on a free port: its port and its process id."""
+    program = [sys.executable, "-m", "perikope", *command, "--port", "0", "--no-access-log"]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -220,7 +215,9 @@ def _write_passages(folder: Path, target: Path) -> None:
 
 def load(port: int, paths: Path, **options: object) -> dict:
     """Run the load generator in a process of its own."""
-    arguments = [str(value) for name, value in options.items() for value in (f"--{name}", value)]
+    arguments = [
+        str(value) for name, given in options.items() for value in (f"--{name}", *(given if isinstance(given, tuple) else [given]))
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.load", str(port), str(paths), *arguments], capture_output=True, text=True, check=True
     )

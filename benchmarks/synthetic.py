@@ -129,12 +129,16 @@ def _passages(words: list[str], cuts: list[int]) -> list[str]:
 @lru_cache(maxsize=1)
 def _cumulated() -> np.ndarray:
     """The probability of a word or a more frequent one, by rank from 0."""
-    rank = np.arange(1, _TYPES + 1, dtype=np.float64)
-    common = (rank + 2.7) ** -1.07
-    rare = common[_BREAK - 1] * (rank / _BREAK) ** (-1 / _HEAPS)
-    cumulated = np.cumsum(np.where(rank <= _BREAK, common, rare))
+    cumulated = np.cumsum(weights())
     cumulated /= cumulated[-1]
     return cumulated
+
+
+def weights() -> np.ndarray:
+    """The relative frequency of each word, by rank from 0."""
+    rank = np.arange(1, _TYPES + 1, dtype=np.float64)
+    common = (rank + 2.7) ** -1.07
+    return np.where(rank <= _BREAK, common, common[_BREAK - 1] * (rank / _BREAK) ** (-1 / _HEAPS))
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,7 @@ PARTS = (
     ("moto", "clusters in object storage", ADAPTERS),
     ("obstore", "clusters in object storage", ADAPTERS),
     ("ray", "replicas of shards and their questions", "make test-cluster"),
+    ("kubernetes_validate", "the Kubernetes example against the schemas of Kubernetes", "pip install kubernetes-validate"),
     ("torch", "neural models, encoders and cross-encoders", NEURAL),
     ("onnxruntime", "encoders in ONNX Runtime", NEURAL),
     ("sentence_transformers", "the comparison of encoders with Sentence Transformers", "pip install sentence-transformers"),

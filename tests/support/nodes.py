@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,13 +74,35 @@ class Nodes:
         """Add a node."""
         self.others.append(_patiently(lambda: self._cluster.add_node(**self._settings())))
 
-    def kill(self) -> None:
-        """Kill the oldest of the nodes that were added."""
-        self._cluster.remove_node(self.others.pop(0), allow_graceful=False)
+    def id_of(self, number: int) -> str:
+        """The id by which Ray knows one of the nodes that were added."""
+        return str(self.others[number].node_id)
+
+    def kill(self, number: int = 0) -> None:
+        """Kill one of the nodes that were added, by default the oldest, with all its processes at once."""
+        node = self.others.pop(number)
+        _signal(node, signal.SIGKILL)
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def freeze(self, number: int = 0) -> None:
+        """Stop all processes of a node that was added: its connections remain, and nothing answers on them."""
+        _signal(self.others[number], signal.SIGSTOP)
 
     def shutdown(self) -> None:
         """End all nodes."""
         self._cluster.shutdown()
+
+
+def _signal(node: Any, number: signal.Signals) -> None:
+    """Send a signal to all processes of a node."""
+    processes = [one.process.pid for of_kind in node.all_processes.values() for one in of_kind]
+    for parent in processes:  # grows while it is walked
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            with suppress(OSError):
+                processes += map(int, children.read_text().split())
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 @contextmanager

@@ -7,10 +7,12 @@ docs/cluster.md.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
 from ray.exceptions import RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from ray.util.placement_group import PlacementGroup, placement_group_table
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from perikope.cluster.index import ClusterIndex
 from perikope.cluster.locations import is_url
@@ -34,6 +37,8 @@ NAMESPACE = "perikope"
 """The namespace of all actors."""
 STARTING = 120.0
 """Seconds that replicas may take to start."""
+MEMORY = 240 << 20
+"""Bytes of memory that a replica needs besides its shard, and that Ray reserves for it."""
 _REACHED = 2.0
 """Seconds after which an address that does not answer is not reached."""
 THREADS = 4
@@ -90,19 +95,54 @@ def start(folder: str | Path, *, replicas: int = 2, name: str = "default", deadl
     """
     place = _place(folder)
     manifest = load_from(place)
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     actor = ray.remote(concurrency_groups={CONTROL: 1})(ShardReplica)
-    for shard in range(len(manifest.shards)):
-        for replica in range(replicas):
-            where = NodeAffinitySchedulingStrategy(nodes[(shard + replica) % len(nodes)], soft=True)
-            actor.options(
-                name=replica_name(name, shard, replica), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
-                max_concurrency=THREADS, num_cpus=0, scheduling_strategy=where, get_if_exists=True,
-            ).remote(place, shard)  # fmt: skip
+    with _without_advice():
+        for shard in range(len(manifest.shards)):
+            group = _places(name, shard, replicas)
+            for replica in range(replicas):
+                where = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=replica)
+                actor.options(
+                    name=replica_name(name, shard, replica), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
+                    max_concurrency=THREADS, num_cpus=0, scheduling_strategy=where, get_if_exists=True,
+                ).remote(place, shard)  # fmt: skip
     started = find(place, name=name, deadline=deadline)
     assert isinstance(started.shards, RayShards)
     _wait_until_prepared(started.shards, manifest, replicas)
     return started
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Keep Ray from advising against actors whose placement group may be removed before them; `stop` ends both."""
+    logger = logging.getLogger("ray.actor")
+    keep = lambda record: "placement group" not in record.getMessage()  # noqa: E731
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
+
+
+def _places(name: str, shard: int, replicas: int) -> PlacementGroup:
+    """The placement group of a shard, which has a place for each replica.
+
+    If there are enough nodes, the places are on different nodes, also after nodes have died: a replica then waits for a
+    node on which the shard has no other replica. Nodes that offer no CPU at the start have none. A place takes memory
+    and no CPU, so that tasks which need whole CPUs find as many as before.
+    """
+    known = f"{_prefix(name)}{shard}"
+    try:
+        group = ray.util.get_placement_group(known)
+    except ValueError:
+        nodes = {node["NodeID"]: node["Resources"].get("CPU", 0) > 0 for node in ray.nodes() if node["Alive"]}
+        strategy = "STRICT_SPREAD" if sum(nodes.values()) >= replicas else "SPREAD"
+        unable = ",".join(node for node, able in nodes.items() if not able)
+        where = [{"ray.io/node-id": f"!in({unable})"}] * replicas if unable else None
+        places = [{"memory": MEMORY}] * replicas
+        return ray.util.placement_group(places, strategy, known, lifetime="detached", bundle_label_selector=where)
+    if group.bundle_count < replicas:
+        raise UsageError(f"the cluster {name!r} runs with {group.bundle_count} replicas: stop it first, then start it with {replicas}")
+    return group
 
 
 def _wait_until_prepared(shards: RayShards, manifest: Manifest, replicas: int) -> None:
@@ -117,7 +157,10 @@ def _wait_until_prepared(shards: RayShards, manifest: Manifest, replicas: int) -
         if all(alive >= replicas for alive, _ in answered):
             ends = time.monotonic() + STARTING  # they copy files, which may take long
         elif time.monotonic() > ends:
-            raise ShardError(f"not all replicas have started within {STARTING:g} s: see `ray status`, and repeat the command")
+            raise ShardError(
+                f"not all replicas have started within {STARTING:g} s: see `ray status`; then end them with `perikope cluster stop`, and "
+                "repeat the command"
+            )
         time.sleep(0.1)
 
 
@@ -168,6 +211,9 @@ def stop(name: str = "default") -> int:
     actors = _started().get(name, [])
     for actor in actors:
         ray.kill(ray.get_actor(actor, namespace=NAMESPACE), no_restart=True)
+    for group in placement_group_table().values():
+        if group["name"].startswith(_prefix(name)) and group["state"] != "REMOVED":
+            ray.util.remove_placement_group(ray.util.get_placement_group(group["name"]))
     return len(actors)
 
 
@@ -178,6 +224,11 @@ def _started() -> dict[str, list[str]]:
         if listed["namespace"] == NAMESPACE and (name := name_in(listed["name"])) is not None:
             found.setdefault(name, []).append(listed["name"])
     return found
+
+
+def _prefix(name: str) -> str:
+    """The beginning of the names of all actors and placement groups of a cluster."""
+    return f"perikope {name} shard "
 
 
 def _replicas_of(name: str, shard: int) -> list[Any]:

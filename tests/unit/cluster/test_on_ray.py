@@ -138,6 +138,16 @@ def answers_in(name, shard, replica):
         return False
 
 
+def answers_now(shard, replica):
+    """Whether a replica answers within two seconds."""
+    actor = ray.get_actor(replica_name("tests", shard, replica), namespace=on_ray.NAMESPACE)
+    try:
+        ray.get(actor.answer.remote("", None), timeout=2)
+        return True
+    except (ray.exceptions.RayError, TimeoutError):
+        return False
+
+
 def wait_for(condition, seconds=90):
     end = time.monotonic() + seconds
     while not condition():
@@ -206,14 +216,20 @@ def test_a_slow_replica_is_not_waited_for(cluster, folder):
     assert shards.figures.failures == 0
 
 
-def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back(ray_nodes, folder):
+def test_no_search_fails_when_a_node_dies_and_the_replicas_come_back_on_another_one(ray_nodes, folder):
     ray_nodes.add()
     cluster = on_ray.start(folder, replicas=2, name="tests", deadline=PATIENCE)
+    with pytest.raises(UsageError, match="runs with 2 replicas"):
+        on_ray.start(folder, replicas=3, name="tests")
     outcomes(cluster, [{}])
     with Load(cluster, answers_of(folder)) as load:
         ray_nodes.kill()
         before = load.searches
         wait_for(lambda: load.searches >= before + 10)
+        assert [sum(answers_now(shard, replica) for replica in range(2)) for shard in range(SHARDS)] == [1] * SHARDS, (
+            "there is no node without a replica of the shard"
+        )
+        ray_nodes.add()
         wait_for(lambda: all(answers(shard, replica) for shard in range(SHARDS) for replica in range(2)))
     on_ray.stop("tests")
     assert load.wrong == []
