@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perikope.core.arrays import Array, Floats, Integers, frozen
+from perikope.core.arrays import Array, Bytes, Floats, Integers, frozen
 from perikope.core.checkpoints import checkpoint
 from perikope.index.reader import FoundTerms, Snapshot, Statistics
 from perikope.kernels.best_passages import SaturatedTerms, best_passages
@@ -52,8 +52,18 @@ class ScoreBound(NamedTuple):
 
 def held_terms(snapshot: Snapshot, query: Query, numbers: Integers) -> HeldTerms:
     """Look up the terms of a query in documents, whose numbers must be in ascending order."""
-    table, rows = snapshot.find_terms(query.terms)
-    found = np.zeros((numbers.size, len(query.terms)), np.uint8)
+    found, length = np.empty((numbers.size, len(query.terms)), np.uint8), np.empty(numbers.size, np.int64)
+    for at, (of_shard, lengths) in snapshot.ask_about(_held_here, numbers, query.terms, terms=query.terms):
+        found[at], length[at] = of_shard, lengths
+    frequency = np.where(found == LARGE, _UNKNOWN, found).T
+    names = query.terms if query.languages else None
+    return HeldTerms(query, snapshot.statistics_of(snapshot.look_up(query.terms), names), frequency, length)
+
+
+def _held_here(snapshot: Snapshot, numbers: Integers, terms: Sequence[str]) -> tuple[Bytes, Integers]:
+    """The frequencies of terms in the documents of one shard, shape (documents, terms), and the documents' lengths."""
+    table, rows = snapshot.find_terms(terms)
+    found = np.zeros((numbers.size, len(terms)), np.uint8)
     length = np.empty(numbers.size, np.int64)
     bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
     for i, segment in enumerate(snapshot.segments):
@@ -68,9 +78,7 @@ def held_terms(snapshot: Snapshot, query: Query, numbers: Integers) -> HeldTerms
                 first_posting.itemsize, table.rows, rows, column + 1, local, found[own],
             )  # fmt: skip
             length[own] = segment["document.length"][local]
-    frequency = np.where(found == LARGE, _UNKNOWN, found).T
-    names = query.terms if query.languages else None
-    return HeldTerms(query, snapshot.statistics_of(snapshot.look_up(query.terms), names), frequency, length)
+    return found, length
 
 
 def best_scores(snapshot: Snapshot, terms: Sequence[str], numbers: Integers, score: SaturatedTerms) -> tuple[Floats, Floats]:
@@ -78,7 +86,16 @@ def best_scores(snapshot: Snapshot, terms: Sequence[str], numbers: Integers, sco
 
     `numbers` must be in ascending order. The best score is at least 0.
     """
-    of_segment = snapshot.look_up(terms).numbers
+    best, scores = np.empty(numbers.size), []
+    for at, (of_shard, of_passages) in snapshot.ask_about(_best_here, numbers, tuple(terms), score):
+        best[at] = of_shard
+        scores.append(of_passages)
+    return best, np.concatenate(scores)
+
+
+def _best_here(snapshot: Snapshot, numbers: Integers, terms: Sequence[str], score: SaturatedTerms) -> tuple[Floats, Floats]:
+    """The best scores of the documents of one shard, and those of their passages."""
+    of_segment = snapshot.numbers_of_terms(terms)
     best, scores = np.zeros(numbers.size), [np.zeros(0)]
     bounds = np.searchsorted(numbers, snapshot.first_document).tolist()
     for i, segment in enumerate(snapshot.segments):

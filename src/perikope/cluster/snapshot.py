@@ -102,7 +102,7 @@ class ClusterSnapshot(Snapshot):
         return list(zip(self.first_of_shard.tolist(), answers, strict=False))
 
     def ask_about(
-        self, question: Callable[..., Answer], documents: Integers, *given: Any, beside: Sequence[Array] = ()
+        self, question: Callable[..., Answer], documents: Integers, *given: Any, beside: Sequence[Array] = (), terms: Sequence[str] = ()
     ) -> list[tuple[slice | Integers, Answer]]:
         """The answers of the shards that hold the given documents; see `Snapshot.ask_about`."""
         shard = np.searchsorted(self.first_of_shard, documents, "right") - 1
@@ -111,7 +111,7 @@ class ClusterSnapshot(Snapshot):
         messages = [
             (
                 self._asked[number],
-                self._message(question, (documents[at] - self.first_of_shard[number], *(some[at] for some in beside), *given)),
+                self._message(question, (documents[at] - self.first_of_shard[number], *(some[at] for some in beside), *given), terms),
             )
             for number, at in zip(asked, rows, strict=True)
         ]

@@ -295,7 +295,7 @@ class Snapshot:
         return [(0, question(self, *given))]
 
     def ask_about(
-        self, question: Callable[..., Answer], documents: Integers, *given: Any, beside: Sequence[Array] = ()
+        self, question: Callable[..., Answer], documents: Integers, *given: Any, beside: Sequence[Array] = (), terms: Sequence[str] = ()
     ) -> list[tuple[slice | Integers, Answer]]:
         """The answers of the shards that hold the given documents, each with the indices of these in `documents`.
 

@@ -31,12 +31,7 @@ _WORTH = 0.7
 
 
 def rank_promising(search: Search, fetched: Fetched) -> RankedMatches | None:
-    """The ranking of those candidates that can have hits; None if all candidates should be joined.
-
-    All candidates of a cluster are joined: bounds would need further questions to every shard.
-    """
-    if not search.snapshot.is_local:
-        return None
+    """The ranking of those candidates that can have hits; None if all candidates should be joined."""
     candidates, query = fetched.candidates, fetched.query
     most = max(_FIRST, 4 * search.depth)
     if len(candidates) < 4 * most or not search.model.is_bounded or not _is_flat(search) or query.negated or query.ungrouped is not query:
