@@ -11,7 +11,7 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.structure import DocumentOutline, Units
-from perikope.core.arrays import Integers
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.names import passage_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
@@ -137,24 +137,37 @@ class _Place:
     """The sections that hold it, outermost first, by their number in the document."""
 
 
-def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
-    """Read the passage or element of one row of the matches from the index, as a hit with this rank and score."""
-    candidate = int(matches.document_of_passage[row])
-    place = _Place(
-        matches.units,
-        row - int(matches.document_of_passage.searchsorted(candidate)),
-        int(matches.span_of_passage[row]),
-        int(matches.first_token_of_passage[row]),
-        int(matches.end_token_of_passage[row]),
-        tuple(sections_above(matches, row)),
-    )
-    document = matches.number_of_document[candidate : candidate + 1]
-    [(_, hit)] = snapshot.ask_about(_read_hit, document, place, matches.query, rank, score)
-    return hit
+def read_hits(snapshot: Snapshot, matches: Matches, rows: Integers, ranks: Integers, scores: Floats) -> list[Hit]:
+    """Read the passages or elements of rows of the matches from the index, as hits with these ranks and scores.
+
+    Each shard of a cluster is asked once.
+    """
+    candidates = matches.document_of_passage[rows]
+    places, hits = np.empty(rows.size, object), np.empty(rows.size, object)
+    for i, (row, candidate) in enumerate(zip(rows.tolist(), candidates.tolist(), strict=True)):
+        places[i] = _Place(
+            matches.units,
+            row - int(matches.document_of_passage.searchsorted(candidate)),
+            int(matches.span_of_passage[row]),
+            int(matches.first_token_of_passage[row]),
+            int(matches.end_token_of_passage[row]),
+            tuple(sections_above(matches, row)),
+        )
+    documents = matches.number_of_document[candidates]
+    for at, read in snapshot.ask_about(_hits_of_shard, documents, matches.query, beside=(places, ranks, scores)):
+        hits[at] = read
+    listed: list[Hit] = hits.tolist()
+    return listed
 
 
-def _read_hit(snapshot: Snapshot, documents: Integers, place: _Place, query: Query, rank: int, score: float) -> Hit:
-    segment, local = snapshot.locate(int(documents[0]))
+def _hits_of_shard(snapshot: Snapshot, documents: Integers, places: Array, ranks: Integers, scores: Floats, query: Query) -> list[Hit]:
+    """The hits in documents of one shard."""
+    all_of_them = zip(documents.tolist(), places.tolist(), ranks.tolist(), scores.tolist(), strict=True)
+    return [_read_hit(snapshot, document, place, query, rank, score) for document, place, rank, score in all_of_them]
+
+
+def _read_hit(snapshot: Snapshot, document: int, place: _Place, query: Query, rank: int, score: float) -> Hit:
+    segment, local = snapshot.locate(document)
     passages = segment.passages_of(local)
     before, after = _around(segment, local, place)
     text = segment.text(local)

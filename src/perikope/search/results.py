@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, overload
 
@@ -26,8 +26,11 @@ from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
 from perikope.search.hit_sequence import HitSequence, note_on_missing
-from perikope.search.hits import Hit, RankedDocument, read_document, read_hit
+from perikope.search.hits import Hit, RankedDocument, read_document, read_hits
 from perikope.search.suggestions import Suggestions, suggest
+
+_PORTION = 32
+"""Hits that are read from a cluster at once when they are read one after the other: one question per shard for all."""
 
 
 class RankedMatches(NamedTuple):
@@ -136,12 +139,20 @@ class Results(HitSequence):
     def __getitem__(self, number: slice) -> list[Hit]: ...
     def __getitem__(self, number: int | slice) -> Hit | list[Hit]:
         if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(len(self)))]
+            return self._read(np.arange(*number.indices(len(self))))
         if not -len(self) <= number < len(self):
             raise IndexError(number)
-        number %= len(self)
+        return self._read(np.array([number % len(self)]))[0]
+
+    def __iter__(self) -> Iterator[Hit]:
+        portion = 1 if self._snapshot.is_local else _PORTION
+        for first in range(0, len(self), portion):
+            yield from self[first : first + portion]
+
+    def _read(self, numbers: Integers) -> list[Hit]:
+        """The hits with these numbers, which count from 0."""
         matches, ranking = self._ranked.matches, self._ranked.ranking
-        return read_hit(self._snapshot, matches, int(ranking.rows[number]), ranking.offset + number + 1, float(ranking.scores[number]))
+        return read_hits(self._snapshot, matches, ranking.rows[numbers], ranking.offset + numbers + 1, ranking.scores[numbers])
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""

@@ -63,3 +63,16 @@ def test_the_terms_of_a_portion_of_topics_are_counted_by_one_question_to_each_sh
     found = dict(search_topics(cluster, TOPICS[:3], lambda problem: None, threads=1, model="bm25"))
     assert len(found) == 3
     assert len(asked) == 1
+
+
+def test_hits_are_read_by_one_question_to_each_shard(folder):
+    results = coordinator(folder).search(QUERY, k=12)
+    asked = []
+    shards = results._snapshot._shards
+    ask = shards.ask
+    shards.ask = lambda messages: (asked.append([number for number, _ in messages]), ask(messages))[1]
+    hits = list(results)
+    assert len(hits) == 12
+    [numbers] = asked
+    assert len(numbers) == len(set(numbers)) > 1
+    assert results[:] == hits == [results[i] for i in range(12)]
