@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +64,10 @@ print(*sorted(missing), sep="\\n")
 """
 
 
+class CommandError(Exception):
+    """A command has ended with an error."""
+
+
 def say(text: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{text}\n")
@@ -70,12 +75,12 @@ def say(text: str) -> None:
 
 
 def run(*command: str | Path, folder: Path, **environment: str) -> str:
-    """Run a command and return what it prints. An error ends the check, with the output of the command."""
+    """Run a command and return what it prints."""
     done = subprocess.run(
         [*map(str, command)], cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False, errors="replace"
     )
     if done.returncode:
-        raise SystemExit(f"FAILED: {' '.join(map(str, command))}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        raise CommandError(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout
 
 
@@ -172,6 +177,7 @@ def pythons(wanted: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 def check_environment(work: Path, python: Path, version: str, kind: str, sdist: Path, wheel: Path) -> None:
     """Install one of the files into a bare environment, and check that the installed package works."""
+    begun = time.monotonic()
     name = f"{version}-{kind}"
     home = work / name
     home.mkdir()
@@ -198,7 +204,8 @@ def check_environment(work: Path, python: Path, version: str, kind: str, sdist: 
     shutil.rmtree(unpacked / "src")  # so that the tests import the installed package
     summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
     versions = ", ".join(line for line in pinned.split("\n") if line.startswith(("click", "numba", "numpy", "lxml")))
-    say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass ({summary.strip(' =') or 'all'})")
+    seconds = time.monotonic() - begun
+    say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass in {seconds:.0f} s; tests: {summary.strip(' =')}")
     shutil.rmtree(home)
 
 
@@ -218,12 +225,13 @@ def check_demo(work: Path, sdist: Path) -> None:
 
 
 def main() -> None:
-    """Run the check; it ends with the first thing that is wrong."""
+    """Run the check. An environment that fails does not end it, so that one run names all of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--python", action="append", choices=SUPPORTED, help="Version of Python; may be given several times.")
     parser.add_argument("--versions", action="append", choices=(LOWEST, NEWEST, SDIST), help="What is installed; several times.")
     parser.add_argument("--no-demo", action="store_true", help="Leave out `make demo` in the unpacked sdist.")
     given = parser.parse_args()
+    failed = []
     with tempfile.TemporaryDirectory(prefix="perikope-release-") as folder:
         work = Path(folder)
         sdist, wheel = build(work)
@@ -231,9 +239,15 @@ def main() -> None:
         check_imports(wheel)
         for version, python in pythons(given.python or SUPPORTED):
             for kind in given.versions or (LOWEST, NEWEST, SDIST):
-                check_environment(work, python, version, kind, sdist, wheel)
+                try:
+                    check_environment(work, python, version, kind, sdist, wheel)
+                except (AssertionError, CommandError) as error:
+                    say(f"FAILED: Python {version}, {kind}: {error}")
+                    failed.append(f"{version} {kind}")
         if not given.no_demo:
             check_demo(work, sdist)
+    if failed:
+        raise SystemExit(f"FAILED: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
