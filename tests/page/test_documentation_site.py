@@ -84,6 +84,8 @@ def test_commands_wrap_and_drawings_keep_their_size_on_a_phone(browser, address:
     page = browser.new_page(viewport={"width": SMALL[0], "height": SMALL[1]})
     page.goto(f"{address}/docs/context.html", timeout=PATIENCE)
     assert page.evaluate("[...document.querySelectorAll('.highlight-sh pre')].every(one => one.scrollWidth <= one.clientWidth)")
+    assert page.evaluate("[...document.querySelectorAll('.highlight-sh .option')].every(one => one.getClientRects().length === 1)")
+    assert page.locator(".highlight-sh .option").count() > 5
     assert page.evaluate("[...document.querySelectorAll('article img')].every(one => one.clientWidth >= 600)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()
