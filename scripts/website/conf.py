@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 project = "perikope"
 version = release = re.findall(r'__version__ = "(.+)"', (ROOT / "src/perikope/__init__.py").read_text("utf-8"))[0]
 
-extensions = ["myst_parser", "navigation", "source_pages"]
+extensions = ["myst_parser", "commands", "navigation", "pictures", "source_pages"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
 # Folders without pages, which Sphinx would walk through; `.` covers environments and caches.

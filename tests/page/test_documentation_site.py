@@ -70,6 +70,27 @@ def test_pages_fit_their_window_and_load_nothing_from_elsewhere(browser, address
     assert errors == []
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_of_the_page_have_the_colours_of_the_site(browser, address: str, theme: str):
+    page = browser.new_page(color_scheme=theme)
+    page.goto(f"{address}/docs/index.html", timeout=PATIENCE)
+    pictures = page.locator("article img")
+    shown = [one.get_attribute("src") or "" for one in pictures.all() if one.is_visible()]
+    assert [source.rpartition("-")[2] for source in shown] == [f"{theme}.png"]
+    page.close()
+
+
+def test_commands_wrap_and_drawings_keep_their_size_on_a_phone(browser, address: str):
+    page = browser.new_page(viewport={"width": SMALL[0], "height": SMALL[1]})
+    page.goto(f"{address}/docs/context.html", timeout=PATIENCE)
+    assert page.evaluate("[...document.querySelectorAll('.highlight-sh pre')].every(one => one.scrollWidth <= one.clientWidth)")
+    assert page.evaluate("[...document.querySelectorAll('.highlight-sh .option')].every(one => one.getClientRects().length === 1)")
+    assert page.locator(".highlight-sh .option").count() > 5
+    assert page.evaluate("[...document.querySelectorAll('article img')].every(one => one.clientWidth >= 600)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.close()
+
+
 def test_the_site_is_searched_without_a_server(browser, address: str):
     page = browser.new_page()
     page.goto(f"{address}/search.html?q=synonyms", timeout=PATIENCE)

@@ -41,9 +41,11 @@ _BEIR = frozenset(("_id", "title", "text", "metadata"))
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
 
 _NAMES_OF_TEXT = ("body", "contents", "paragraphs", "chunks")
+_NAMES_OF_PARTS = ("abstract", "claims", "description", "summary")
 _NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "document": {
         **dict.fromkeys((*_NAMES_OF_TEXT, "text"), "passages"),
+        **dict.fromkeys(_NAMES_OF_PARTS, "sections"),
         **dict.fromkeys(("references", "citations"), "cites"),
         **dict.fromkeys(("docno", "_id", "doc_id"), "id"),
         "lang": "language",
@@ -325,14 +327,19 @@ def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> Non
         if _is_lost(record, key, ours) if ours else _looks_misplaced(key):
             use = f'use "{ours}"; ' if ours else ""
             hint = '; put other data into "metadata"' if kind == "document" else ""
+            if ours == "sections":
+                use = f'use "sections": [{{"part": "{key.lower()}", "passages": ["…"]}}]; '
             raise _RecordError(f"a {kind} has no key {key!r}; {use}valid: {', '.join(sorted(valid))}{hint}")
 
 
 def _is_lost(record: dict[str, Any], key: str, ours: str) -> bool:
     """Whether a value is lost if `key`, another tool's name for our key `ours`, is ignored.
 
-    It is lost unless the record also has a value under `ours`. Text and passages always count as lost.
+    It is lost unless the record also has a value under `ours`. Text and passages always count as lost. An abstract and
+    the like may repeat what is in the document, so they are lost only if the record has no content of ours.
     """
+    if ours == "sections":
+        return record[key] is not None and all(record.get(child) is None for child in _CHILDREN)
     return record[key] is not None and (ours in ("passages", "text") or record.get(ours) is None)
 
 

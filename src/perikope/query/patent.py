@@ -326,10 +326,9 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
                 on_note(f"{patent.name} has no {' and no '.join(parts)}: words are taken from its {part} instead")
             texts = [text]
     if not texts:
-        others = sorted(patent.parts.intersection(PARTS).difference(parts)) or ["nothing else"]
-        raise UsageError(
-            f"{patent.name} has neither claims nor an abstract to search with, only {', '.join(others)}; take words from another part"
-        )
+        others = sorted(patent.parts.intersection(PARTS).difference(parts))
+        rest = f"only {', '.join(others)}; take words from another part" if others else "and no other part with text"
+        raise UsageError(f"{patent.name} has neither claims nor an abstract to search with, {rest}")
     found = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out, with_numbers=most == ALL)
     best = found[:most] if isinstance(most, int) else found
     if not best:

@@ -131,6 +131,10 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"id": "a", "body": "pump text"}, "a document has no key 'body'; use \"passages\"; valid: cites, content, id, .* put other data"),
         ({"id": "d", "passages": ["x"], "Contents": "y"}, "a document has no key 'Contents'; use \"passages\""),
         ({"_id": "d", "passages": ["x"]}, "a document has no key '_id'; use \"id\""),
+        (
+            {"id": "d", "title": "Bell", "claims": ["A bell."]},
+            r"a document has no key 'claims'; use \"sections\": \[\{\"part\": \"claims\", \"passages\": \[\"…\"\]\}\]",
+        ),
         ({"docno": "d", "passages": ["x"]}, "a document has no key 'docno'; use \"id\""),
         ({"id": "d", "lang": "de", "passages": ["x"]}, "a document has no key 'lang'; use \"language\""),
         ({"id": "d", "meta": {"date": "2013"}, "passages": ["x"]}, "a document has no key 'meta'; use \"metadata\""),

@@ -548,7 +548,7 @@ def test_without_claims_the_abstract_scores_passages(index):
 
 
 def test_a_patent_without_claims_and_abstract(index):
-    with pytest.raises(UsageError, match="EP-9-A1 has neither claims nor an abstract"):
+    with pytest.raises(UsageError, match="EP-9-A1 has neither claims nor an abstract to search with, only description, title; take words"):
         index.patent_query(patent("EP-9-A1", description="A pump."))
 
 

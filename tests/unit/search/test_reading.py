@@ -130,7 +130,7 @@ def test_sync_follows_a_folder(tmp_path):
 def test_sync_tells_what_it_could_not_read(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("# Pumps\n\nThe rotor turns.\n")
-    (tmp_path / "docs/b.md").write_bytes(b"\xff\xfe rotor")
+    (tmp_path / "docs/b.md").write_bytes(b"rotor \xff")
     index = Index.create(tmp_path / "index")
     with pytest.warns(UserWarning, match=r"could not be read completely: .*b\.md:1: is not UTF-8"):
         report = index.sync(tmp_path / "docs")
