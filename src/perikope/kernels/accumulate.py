@@ -138,7 +138,8 @@ def best_of_small_segment(
             break
         add_small(postings, tables, query.coefficients[term], term * tables.layers_per_term, first, end, sums_grow, sums, seen)
     if sums_grow and best.k <= BLOCK:
-        threshold = max(threshold, highest(sums[: postings.count], best.k, mask))
+        whole_blocks = (postings.count + BLOCK - 1) // BLOCK * BLOCK  # sums behind the last document are 0
+        threshold = max(threshold, highest(sums[:whole_blocks], best.k, mask))
     limit = 2 * (held + best.k) + BLOCK
     for document in range(postings.count):
         if sums[document] > 0.0 if sums_grow else seen[document] != 0:
