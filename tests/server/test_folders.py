@@ -57,7 +57,7 @@ def test_a_broken_file_keeps_its_old_content(folder: Path, tmp_path: Path, worke
 
 
 def test_the_command_still_refuses_a_broken_file(folder: Path, tmp_path: Path) -> None:
-    (folder / "a.jsonl").write_text("{\n")
+    (folder / "a.jsonl").write_text('{"id": "a1", "passages": ["pump"]}\n{\n')
     with pytest.raises(indexing.InputError, match=r"a\.jsonl"):
         indexing.build(str(tmp_path / "index"), [str(folder)], indexing.BuildOptions())
 

@@ -49,10 +49,7 @@ TURNS = (REPLICA, NODE, REPLICA, FROZEN)
 @scenario("cluster", most=200, reduced=SHARDS + 1, seconds=300)
 def cluster(trial: Trial) -> None:
     """Replicas and nodes of a cluster on Ray die under load; searches go on, with the answers of a single index."""
-    if why_not_started():
-        raise Skipped(why_not_started())
-    if find_spec("ray") is None:
-        raise Skipped("ray is not installed (make test-cluster)")
+    _require_ray()
     os.environ["RAY_TMPDIR"] = str(trial.folder)  # names of sockets have at most 107 bytes
     expected = make_collection(trial)
     try:
@@ -226,8 +223,17 @@ def load(trial: Trial, expected: dict[tuple[int, int], bytes]) -> Iterator[dict[
     trial.note(f"the longest search took {longest[0]:.1f} s")
 
 
+def _require_ray() -> None:
+    """Skip the scenario where Ray cannot be used."""
+    if why_not_started():
+        raise Skipped(why_not_started())
+    if find_spec("ray") is None:
+        raise Skipped("ray is not installed (make test-cluster)")
+
+
 @defect(cluster, "a question is sent to one replica only", reported="a search failed")
 def _ask_once() -> None:
+    _require_ray()
     from perikope.cluster.ray_shards import RayShards
 
     original = RayShards._send
@@ -241,6 +247,7 @@ def _raise(shards: Any, question: Any, replica: Any, error: Exception) -> None:
 
 @defect(cluster, "replicas are placed anywhere", reported="are on one node")
 def _place_anywhere() -> None:
+    _require_ray()
     import ray
 
     original = ray.util.placement_group

@@ -43,8 +43,8 @@ def test_all_formats_are_found_as_before() -> None:
 
 def test_formats_of_other_packages_are_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh: registry.Registry[Any] = registry.Registry("format", "perikope.formats")
-    monkeypatch.setattr(registry, "entry_points", lambda group: ["one"])
+    monkeypatch.setattr(registry, "_entry_points", lambda group: ["one"])
     assert fresh.packaged("jsonl") is None
-    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    monkeypatch.setattr(registry, "_entry_points", lambda group: [])
     assert fresh.packaged("no_such_module") is None
     assert fresh.packaged("..secrets") is None
