@@ -32,10 +32,9 @@ def show_passed_over(ignored: Mapping[str, int], links: int, command: str, *, er
 
 def warning_on_passed_over(ignored: Mapping[str, int], files: int) -> str:
     """The warning that ends the output if more files were passed over than read; empty if there is none."""
-    from perikope.formats import is_read
-    from perikope.formats._other_files import with_text
+    from perikope.formats import without_reader
 
-    passed_over = sum(number for suffix, number in with_text(ignored).items() if not is_read(suffix))
+    passed_over = sum(without_reader(ignored).values())
     if passed_over <= files:
         return ""
     return f"most files were not read: {passed_over} of {passed_over + files} have another format (listed above)"

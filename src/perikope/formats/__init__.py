@@ -246,6 +246,15 @@ def is_read(suffix: str) -> bool:
     return bool(_format_of(f"file{suffix}", "auto"))
 
 
+def without_reader(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts of suffixes whose files may hold text, and which no format reads.
+
+    >>> without_reader({".md": 2, ".abw": 1, ".png": 3})
+    {'.abw': 1}
+    """
+    return {suffix: number for suffix, number in with_text(counts).items() if not is_read(suffix)}
+
+
 def is_archive(path: str) -> bool:
     """Whether a file is an archive of files, by its name."""
     return bool(_archives.archive_kind(path))
@@ -314,7 +323,7 @@ def _read_all(
             if source.named and not problem.partly:
                 raise
             report(problem)
-    passed_over = {suffix: number for suffix, number in with_text(ignored).items() if not is_read(suffix)}
+    passed_over = without_reader(ignored)
     if passed_over:
         message = f"files that no format reads were passed over: {summary(passed_over)}; on_ignored=print lists them"
         warnings.warn(InputWarning(message, path=", ".join(given)), stacklevel=3)
@@ -407,9 +416,9 @@ def _named(path: str, asked: str) -> FileEntry:
     if asked != "auto" and format not in _archives.KINDS:
         format = asked
     if not format:
-        advice = group_of(suffix_of(path)).advice
-        if advice.startswith("not read"):
-            raise UsageError(f"{path}: files of this kind are {advice}")
+        group = group_of(suffix_of(path))
+        if group.must_be_converted:
+            raise UsageError(f"{path}: files of this kind are {group.advice}")
         names = ", ".join(FORMATS.names())
         raise UsageError(f"cannot tell the format of {path} by its name; name it with --format (format= in Python), one of: {names}")
     return FileEntry(document_id(os.path.basename(path)), path, format)

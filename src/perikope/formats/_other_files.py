@@ -27,6 +27,11 @@ class OtherFiles:
     advice: str = ""
     """What to do so that the files can be read; empty if they hold no text. `{command}` stands for the command."""
 
+    @property
+    def must_be_converted(self) -> bool:
+        """Whether another program must convert the files before any format can read them."""
+        return self.advice.startswith("not read")
+
 
 def _group(suffixes: str, advice: str = "") -> OtherFiles:
     return OtherFiles(frozenset(f".{suffix}" for suffix in suffixes.split()), advice)

@@ -29,8 +29,8 @@ from perikope.search.hit_sequence import HitSequence, note_on_missing
 from perikope.search.hits import Hit, RankedDocument, read_document, read_hits
 from perikope.search.suggestions import Suggestions, suggest
 
-_PORTION = 32
-"""Hits that are read from a cluster at once when they are read one after the other: one question per shard for all."""
+_PORTION = 16
+"""Hits that are read at once when they are read one after the other: in a cluster, by one question per shard."""
 
 
 class RankedMatches(NamedTuple):
@@ -145,9 +145,8 @@ class Results(HitSequence):
         return self._read(np.array([number % len(self)]))[0]
 
     def __iter__(self) -> Iterator[Hit]:
-        portion = 1 if self._snapshot.is_local else _PORTION
-        for first in range(0, len(self), portion):
-            yield from self[first : first + portion]
+        for first in range(0, len(self), _PORTION):
+            yield from self[first : first + _PORTION]
 
     def _read(self, numbers: Integers) -> list[Hit]:
         """The hits with these numbers, which count from 0."""
